@@ -1,0 +1,52 @@
+/*
+ * http_server.h - purpose: serve HTTP/1.1 on Unix, TCP and TLS listeners from one libuv loop.
+ *
+ * Keep-alive and pipelining are handled here; handlers see one request with its whole body. Limits: head 64 kB, body
+ * `body_max`, HTTP_CONNECTIONS_MAX connections, 60 s idle, 10 s for a head to arrive. Malformed requests answer 400.
+ * Loop thread only.
+ */
+#pragma once
+#include "common/base/error.h"
+#include "common/net/sock.h"
+
+#include <uv.h>
+
+enum { HTTP_CONNECTIONS_MAX = 256 };
+
+struct http_server;
+struct http_exchange; /* one request and its answer */
+struct tls_server;    /* tls.h */
+
+struct http_request {
+	const char *method;
+	const char *path;  /* percent-decoded, without query */
+	const char *query; /* raw, "" if none */
+	const char *body;  /* NUL-terminated beyond body_len */
+	size_t body_len;
+	const char *peer_user; /* TLS client certificate's common name, or NULL */
+};
+
+typedef void (*http_handler)(void *context, struct http_exchange *exchange, const struct http_request *request);
+
+/* Takes listen_fd. `tls` NULL: cleartext. */
+struct http_server *http_server_new(uv_loop_t *loop, int listen_fd, struct tls_server *tls, size_t body_max,
+	http_handler handle, void *context);
+/* Closes listener and connections; `closed` is called when all handles are closed, the server is then freed. */
+void http_server_close(struct http_server *server, void (*closed)(void *data), void *data);
+
+/* Header of the request, NULL if absent; name in any case. */
+const char *http_header(const struct http_exchange *exchange, const char *name);
+/* Decoded value of a query parameter, owned by the caller; NULL if absent. */
+char *http_query(const struct http_exchange *exchange, const char *name) MUST_USE;
+
+/* Answers and ends the exchange. */
+void http_respond(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t len);
+/* Or: a stream of chunks. After `begin`, `on_closed` is called once if the client goes away before http_stream_end();
+ * the exchange may not be used afterwards. */
+void http_stream_begin(struct http_exchange *exchange, int status, const char *content_type,
+	void (*on_closed)(void *data), void *data);
+/* Copies. -ENOBUFS when more than 16 MB wait for a slow reader: end it. */
+int http_stream_write(struct http_exchange *exchange, const void *p, size_t len) MUST_USE;
+/* Bytes not yet taken by the kernel, for producers that pause (log follow). */
+size_t http_stream_pending(const struct http_exchange *exchange);
+void http_stream_end(struct http_exchange *exchange);
