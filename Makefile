@@ -8,9 +8,10 @@ PREFIX   ?= /usr/local
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Werror -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
             -Wno-missing-field-initializers -Wno-format-truncation -Wno-unknown-warning-option
+comma    := ,
 HARDEN   := -fstack-protector-strong $(if $(VARIANT),,-D_FORTIFY_SOURCE=2)
-INSTRUMENT := $(if $(SANITIZE),-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer) \
-            $(if $(COVERAGE),--coverage) $(if $(FUZZ),-fsanitize=fuzzer-no-link,address,undefined)
+INSTRUMENT := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer) \
+            $(if $(COVERAGE),--coverage) $(if $(FUZZ),-fsanitize=fuzzer-no-link$(comma)address$(comma)undefined)
 ifdef FUZZ
 CC       := clang
 endif
@@ -64,6 +65,10 @@ endef
 $(foreach d,$(DAEMONS),$(eval $(call daemon,$(d))))
 $(B)/tests/unit/common/%: $(B)/tests/unit/common/%.o $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,check $(LIBS_common)) -lm
+
+# make FUZZ=1 build-fuzz/tests/fuzz/grpc_fuzz
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common)) -lm
 
 all: $(DAEMONS:%=$(B)/bin/%)
 runtime-lite: $(B)/bin/runtime-lite
