@@ -1,5 +1,6 @@
 # man2opts.awk - read the OPTIONS of a manual page, print the daemon's option table as a C header (see options.h).
 # An option is a comment `.\" opt: name type default`, its `.It` line, and the first sentence below it: the help line.
+# A comment `.\" command: name` starts the table of a command: <daemon>_<name>_options.
 function fail(text) { print "man2opts: " FILENAME ": " text > "/dev/stderr"; failed = 1; exit 1 }
 function quote(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
 function plain(s) {
@@ -15,6 +16,12 @@ BEGIN {
 	print "#pragma once"
 	print "#include \"common/base/options.h\""
 	print "static const struct option_spec " id "_options[] = {"
+}
+/^\.\\" command: / {
+	if (want) fail("no text for --" name)
+	command = $3; gsub(/-/, "_", command)
+	print "\t{ 0 },\n};\nstatic const struct option_spec " id "_" command "_options[] = {"
+	next
 }
 /^\.\\" opt: / {
 	name = $3; type = $4; fallback = $5; argument = ""; text = ""
