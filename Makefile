@@ -81,11 +81,28 @@ check-unit: all $(UNIT_TESTS)
 	packaging/tools/run-tests.sh $(B) unit
 check-integration: all
 	packaging/tools/run-tests.sh $(B) integration
-check: all $(UNIT_TESTS)
+# check, demo and check-guest set a fresh machine up by themselves; the rest of each runs in a second make, which then
+# finds the libraries.
+deps:
+	packaging/tools/install-build-deps.sh
+check: deps
+	$(MAKE) check-all
+check-all: all $(UNIT_TESTS)
 	packaging/tools/run-tests.sh $(B) unit lint integration
+demo: deps
+	$(MAKE) all
+	packaging/tools/demo.sh
+check-guest: deps
+	$(MAKE) deb
+	tests/guest/run.sh $(B)
+bench: deps
+	$(MAKE) all $(B)/tests/bench/cri_bench
+	tests/bench/run.sh $(B)
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,$(LIBS_common)) -lm
 
 clean:
 	rm -rf build build-*
-.PHONY: all check check-unit check-integration unit-tests clean $(DAEMONS)
+.PHONY: all deps check check-all demo check-guest bench check-unit check-integration unit-tests clean $(DAEMONS)
 -include packaging/packaging.mk
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
