@@ -2,7 +2,8 @@
  * rpc_client.h - purpose: call gRPC methods over a Unix socket from a libuv loop, and blocking for commands.
  *
  * One connection for all calls, made when first needed and again (with back-off from 100 ms to 3 s, jittered) after it
- * broke. Calls made while there is no connection wait for it until their deadline. Loop thread only.
+ * broke. Calls made while there is no connection wait for it until their deadline. Loop thread only. Callbacks may call
+ * everything here, rpc_client_free() included. Replies above RPC_MESSAGE_MAX end with EXHAUSTED. Ignores SIGPIPE.
  */
 #pragma once
 #include "common/base/error.h"
@@ -31,7 +32,7 @@ struct rpc_request *rpc_stream(struct rpc_client *client, const char *path, cons
 /* Resets the stream; the callback is not called any more. */
 void rpc_cancel(struct rpc_request *request);
 
-/* One blocking call on a connection of its own (runs a private loop). *ret_reply: free with
+/* One blocking call on a connection of its own (runs a private loop); nobody listening is UNAVAILABLE at once. *ret_reply: free with
  * protobuf_c_message_free_unpacked(). For administrator's commands and tests. */
 int rpc_call_blocking(const char *socket_path, const char *path, const ProtobufCMessage *request,
 	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, ProtobufCMessage **ret_reply, struct error *err) MUST_USE;

@@ -8,6 +8,8 @@
  * Limits: requests above RPC_MESSAGE_MAX, more than RPC_STREAMS_MAX calls on a connection, RPC_CONNECTIONS_MAX
  * connections and header blocks above 16 kB are refused. When the client's deadline passes (grpc-timeout) the call is
  * answered DEADLINE_EXCEEDED; a handler that is still running goes on to its end and its reply is dropped.
+ *
+ * Makes the process ignore SIGPIPE (a program that it executes must set that back to the default).
  */
 #pragma once
 #include "common/base/error.h"
@@ -44,16 +46,19 @@ struct rpc_method {
 };
 
 /* Serves `listen_fd` (ownership goes over). `methods` ends with a row whose path is NULL and lives as long as the
- * server. A path that is not in the table answers UNIMPLEMENTED. */
+ * server. A path that is not in the table answers UNIMPLEMENTED. Loop thread only, as all of this module. */
 struct rpc_server *rpc_server_new(uv_loop_t *loop, int listen_fd, const struct rpc_method *methods, void *context);
-/* Graceful: GOAWAY, no new calls; `stopped` is called on the loop when the last call has been answered. */
+/* Graceful: GOAWAY, no new calls; streams end with UNAVAILABLE (and on_closed); `stopped` is called on the loop when the
+ * last call has been answered and every handle is closed. The socket file is left to the caller. */
 void rpc_server_stop(struct rpc_server *server, void (*stopped)(void *data), void *data);
 /* After `stopped` only. */
 void rpc_server_free(struct rpc_server *server);
 
-/* Queues one message (copied). -ENOBUFS when the client does not read and more than RPC_MESSAGE_MAX bytes wait: end it. */
+/* Queues one message (copied). -ENOBUFS when the client does not read and more than RPC_MESSAGE_MAX bytes wait: end it.
+ * -EPIPE when the client has gone. */
 int rpc_stream_send(struct rpc_stream *stream, const ProtobufCMessage *message) MUST_USE;
 /* Ends with a status (NULL: OK); the stream may not be used afterwards, on_closed is not called any more. */
 void rpc_stream_end(struct rpc_stream *stream, const struct error *status);
-/* Called on the loop when the client went away; the stream may not be used afterwards. */
+/* Called on the loop when the client went away or its deadline passed; the stream may not be used afterwards. An owner
+ * that registers nothing keeps the stream valid until its rpc_stream_end(). */
 void rpc_stream_on_closed(struct rpc_stream *stream, void (*on_closed)(void *data), void *data);
