@@ -34,7 +34,7 @@ bool order_init_passed(const struct pod *pod, const struct pod_seen *seen, size_
 
 	if (pod->containers[i].kind == CONTAINER_SIDECAR)
 		return seen_state(seen, i) == STATE_RUNNING && seen_started(&pod->containers[i], c) &&
-		       c->post_start_done && !c->killing;
+		       (c->post_start_done || pod->containers[i].post_start.kind == HANDLER_NONE) && !c->killing;
 	return seen_state(seen, i) == STATE_EXITED && c->now.exit_code == 0;
 }
 

@@ -216,7 +216,7 @@ static bool plan_kills(struct planner *p, bool sandbox_lost)
 			plan_kill(p, i, KILL_LIVENESS);
 		else if (c->probe[PROBE_STARTUP] == PROBE_FAILURE)
 			plan_kill(p, i, KILL_STARTUP);
-		else if (c->now.hash && c->now.hash != spec->hash)
+		else if (c->now.state == STATE_UNKNOWN || (c->now.hash && c->now.hash != spec->hash))
 			plan_kill(p, i, KILL_CHANGED);
 		waits = waits || sandbox_lost;
 	}
