@@ -93,6 +93,8 @@ const char *object_title(const struct object *object);
  */
 int objects_put(struct objects *store, enum object_kind kind, json_t *tree, const char *source, const struct object **ret,
 	struct error *err) MUST_USE;
+/* What objects_put() does to the tree before it keeps it: defaults and validation. Nothing is kept (dry run). */
+int objects_check(const struct objects *store, enum object_kind kind, json_t *tree, struct error *err) MUST_USE;
 /* Replaces .status only. `status` is borrowed. A new resourceVersion only if it differs. ERROR_NOT_FOUND. */
 int objects_put_status(struct objects *store, enum object_kind kind, const char *ns, const char *name,
 	const json_t *status, struct error *err) MUST_USE;
