@@ -169,8 +169,9 @@ int sandbox_launch_check(const struct sandbox_launch *s, struct error *err) MUST
 void launch_encode(const struct launch *l, struct str *ret);
 void sandbox_launch_encode(const struct sandbox_launch *s, struct str *ret);
 /* Read it. Strings point into `data`; arrays are taken from `arena`, of which encoded size * 2 + 4096 bytes are enough.
- * The result must not be freed by launch_free(); use launch_copy() to own it. -EBADMSG: damaged, -EPROTO: version. */
+ * The result must not be freed by launch_free(). -EBADMSG: damaged, or of another version. */
 int launch_decode(const void *data, size_t len, void *arena, size_t arena_len, struct launch *ret) MUST_USE;
 int sandbox_launch_decode(const void *data, size_t len, void *arena, size_t arena_len, struct sandbox_launch *ret) MUST_USE;
-/* Decodes into an owned launch (free with launch_free). */
+/* Decodes into owned ones, for launch_free() and sandbox_launch_free(). ERROR_DATA_LOSS. */
 int launch_parse(const void *data, size_t len, struct launch **ret, struct error *err) MUST_USE;
+int sandbox_launch_parse(const void *data, size_t len, struct sandbox_launch **ret, struct error *err) MUST_USE;
