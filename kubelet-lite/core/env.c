@@ -188,23 +188,19 @@ static const char *kind_word(bool secret)
 	return secret ? "secret" : "configmap";
 }
 
-static int add_from(const struct pod *pod, const struct env_from *from, const struct env_sources *src, struct env *env,
-	struct error *err)
+static int add_from(const struct env_from *from, const struct env_sources *src, struct env *env, struct error *err)
 {
-	_cleanup_json_ json_t *data = src->data_of(src->data, from->secret, from->object);
-	const char *key;
-	json_t *value;
+	_cleanup_(keyed_done) struct keyed data = { 0 };
 
-	(void)pod;
-	if (!data)
+	if (!src->data_of(src->data, from->secret, from->object, &data))
 		return from->optional ? 0
 				      : error_set(err, ERROR_NOT_FOUND, "%s \"%s\" not found", kind_word(from->secret),
 						from->object);
-	json_object_foreach(data, key, value) {
-		_cleanup_free_ char *name = xasprintf("%s%s", from->prefix, key);
+	for (size_t i = 0; i < data.n; i++) {
+		_cleanup_free_ char *name = xasprintf("%s%s", from->prefix, data.v[i].key);
 
-		if (json_is_string(value))
-			env_set(env, name, xstrdup(json_string_value(value)));
+		if (!data.v[i].binary && !strchr(name, '='))
+			env_set(env, name, xstrdup(data.v[i].data));
 	}
 	return 0;
 }
@@ -213,15 +209,15 @@ static int add_from(const struct pod *pod, const struct env_from *from, const st
 static int referenced(const struct pod *pod, const struct env_var *v, const struct env_sources *src, char **ret,
 	struct error *err)
 {
-	bool secret = v->kind == ENV_SECRET;
-	_cleanup_json_ json_t *data = src->data_of(src->data, secret, v->object);
-	const char *value = json_string_value(json_object_get(data, v->key));
+	_cleanup_(keyed_done) struct keyed data = { 0 };
+	bool secret = v->kind == ENV_SECRET, found = src->data_of(src->data, secret, v->object, &data);
+	const struct keyed_item *item = keyed_get(&data, v->key);
 
-	if (value)
-		*ret = xstrdup(value);
-	if (value || v->optional)
+	if (item && !item->binary)
+		*ret = xstrdup(item->data);
+	if (*ret || v->optional)
 		return 0;
-	if (!data)
+	if (!found)
 		return error_set(err, ERROR_NOT_FOUND, "%s \"%s\" not found", kind_word(secret), v->object);
 	return error_set(err, ERROR_NOT_FOUND, "couldn't find key %s in %s %s/%s", v->key, secret ? "Secret" : "ConfigMap",
 		pod->ns, v->object);
@@ -257,7 +253,7 @@ int env_build(const struct pod *pod, const struct container *container, const st
 	int r = 0;
 
 	for (size_t i = 0; i < container->n_env_from && r == 0; i++)
-		r = add_from(pod, &container->env_from[i], src, &env, err);
+		r = add_from(&container->env_from[i], src, &env, err);
 	for (size_t i = 0; i < container->n_env && r == 0; i++) {
 		char *value = NULL;
 

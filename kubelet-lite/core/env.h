@@ -9,6 +9,7 @@
 #include "common/base/map.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
+#include "kubelet-lite/core/keyed.h"
 #include "kubelet-lite/model/pod.h"
 
 /* NAME, VALUE pairs in order. */
@@ -23,9 +24,7 @@ const char *env_get(const struct env *env, const char *name);
 /* Where values come from. */
 struct env_sources {
 	void *data;
-	/* A new reference to the .data of a ConfigMap, or of a Secret with its values decoded;
-	 * NULL when the object does not exist. */
-	json_t *(*data_of)(void *data, bool secret, const char *name);
+	keyed_source data_of;
 	const struct env *services; /* the Services' variables */
 	const char *host_ip;
 	const struct str_list *host_ips;

@@ -246,7 +246,9 @@ static struct resource_list decode_amounts(struct decode *d, const json_t *resou
 		struct quantity amount = QUANTITY_ZERO;
 
 		decode_quantity(d, m, name, &amount);
-		list.v[list.n++] = (struct resource){ arena_strdup(d->arena, name), amount };
+		const char *text = json_is_string(v) ? arena_strdup(d->arena, json_string_value(v))
+						     : arena_printf(d->arena, "%lld", (long long)quantity_value(amount));
+		list.v[list.n++] = (struct resource){ arena_strdup(d->arena, name), amount, text };
 	}
 	return list;
 }

@@ -36,6 +36,7 @@ enum dns_policy { DNS_CLUSTER_FIRST, DNS_CLUSTER_FIRST_WITH_HOST_NET, DNS_DEFAUL
 struct resource {
 	const char *name;
 	struct quantity amount;
+	const char *text; /* as it was written */
 };
 struct resource_list {
 	struct resource *v;
