@@ -2,6 +2,7 @@
 #include "common/base/quantity.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 #define NANO 1000000000
 
@@ -101,12 +102,16 @@ int quantity_parse(const char *text, struct quantity *ret, struct error *err)
 		return error_set(err, ERROR_INVALID,
 			"\"%.40s\" is not a quantity (a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an exponent)",
 			text);
-	for (; shift > 0 && value; shift--) {
-		if (value >> 119)
-			return error_set(err, ERROR_INVALID, "quantity \"%.40s\" is too large", text);
+	const unsigned __int128 binary_max = (unsigned __int128)INT64_MAX * NANO;
+	bool binary = shift > 0, fits = true;
+	for (; shift > 0 && value && fits; shift--) {
+		fits = !(value >> 119);
 		value <<= 1;
 	}
-	if (!scale(value, power + power10 + 9, &value))
+	fits = fits && scale(value, power + power10 + 9, &value);
+	if (binary && (!fits || value > binary_max))
+		value = binary_max;
+	else if (!fits)
 		return error_set(err, ERROR_INVALID, "quantity \"%.40s\" is too large", text);
 	ret->nano = negative ? -(__int128)value : (__int128)value;
 	return 0;
@@ -139,4 +144,60 @@ struct quantity quantity_of(int64_t units)
 int64_t quantity_divide(struct quantity q, struct quantity divisor)
 {
 	return divide_up(q.nano, divisor.nano ? divisor.nano : NANO);
+}
+
+enum quantity_format quantity_format_of(const char *text)
+{
+	const char *suffix = text + strspn(text, "+-.0123456789");
+
+	if (str_ends(suffix, "i"))
+		return QUANTITY_BINARY;
+	return (*suffix == 'e' || *suffix == 'E') && suffix[1] ? QUANTITY_EXPONENT : QUANTITY_DECIMAL;
+}
+
+/* printf() knows no 128 bits. */
+static void put(char *ret, bool negative, unsigned __int128 value, const char *suffix)
+{
+	char digits[48], *p = digits + sizeof(digits) - 1;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + (int)(value % 10));
+	while (value /= 10);
+	snprintf(ret, QUANTITY_TEXT_MAX, "%s%s%s", negative ? "-" : "", p, suffix);
+}
+
+static bool put_binary(char *ret, bool negative, unsigned __int128 nano)
+{
+	static const char *const names[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" };
+	unsigned __int128 value = nano / NANO;
+	size_t i = 0;
+
+	if (value < 1024 || nano % NANO)
+		return false;
+	for (; value % 1024 == 0 && i + 1 < ARRAY_LEN(names); i++)
+		value /= 1024;
+	put(ret, negative, value, names[i]);
+	return true;
+}
+
+void quantity_text(struct quantity q, enum quantity_format format, char ret[QUANTITY_TEXT_MAX])
+{
+	static const char *const names[] = { "n", "u", "m", "", "k", "M", "G", "T", "P", "E" };
+	bool negative = q.nano < 0;
+	unsigned __int128 value = negative ? -(unsigned __int128)q.nano : (unsigned __int128)q.nano;
+	size_t i = 0;
+	char suffix[16];
+
+	if (format == QUANTITY_BINARY && put_binary(ret, negative, value))
+		return;
+	for (; value && value % 1000 == 0 && i + 1 < ARRAY_LEN(names); i++)
+		value /= 1000;
+	if (!value)
+		i = 3;
+	if (format == QUANTITY_EXPONENT && i != 3)
+		snprintf(suffix, sizeof(suffix), "e%d", ((int)i - 3) * 3);
+	else
+		snprintf(suffix, sizeof(suffix), "%s", names[i]);
+	put(ret, negative, value, suffix);
 }

@@ -12,7 +12,11 @@ struct quantity {
 };
 #define QUANTITY_ZERO ((struct quantity){ 0 })
 
-/* Digits with sign and fraction, then one of n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or e/E and an exponent. */
+enum quantity_format { QUANTITY_DECIMAL, QUANTITY_BINARY, QUANTITY_EXPONENT };
+enum { QUANTITY_TEXT_MAX = 64 };
+
+/* Digits with sign and fraction, then one of n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or e/E and an exponent. As in
+ * Kubernetes, binary ones beyond 2^63 - 1 mean 2^63 - 1; decimal ones are refused beyond some 10^27. */
 int quantity_parse(const char *text, struct quantity *ret, struct error *err) MUST_USE;
 /* Whole units and thousandths, rounded up (away from zero); INT64_MAX / INT64_MIN where they do not fit. */
 int64_t quantity_value(struct quantity q);
@@ -28,3 +32,7 @@ static inline int quantity_cmp(struct quantity a, struct quantity b)
 {
 	return a.nano < b.nano ? -1 : a.nano > b.nano;
 }
+/* The way in which a valid text is written, and a number in that way: the canonical form of the API server ("1500m",
+ * "1536Mi", "12e6"), which loses nothing: a binary one below 1024 or with a fraction is written as a decimal one. */
+enum quantity_format quantity_format_of(const char *text);
+void quantity_text(struct quantity q, enum quantity_format format, char ret[QUANTITY_TEXT_MAX]);

@@ -40,7 +40,7 @@ static const struct {
 } bad[] = {
 	{ "", "line 1, column 1: end of text where a value should be" },
 	{ "  \n ", "line 2, column 2: end of text where a value should be" },
-	{ "{\"a\":1,\n \"a\":2}", "line 2, column 1: key \"a\" stands here twice" },
+	{ "{\"a\":1,\n \"a\":2}", "line 2, column 2: key \"a\" stands here twice" },
 	{ "{\"a\" 1}", "line 1, column 6: '1' where ':' should be" },
 	{ "{\"a\":1", "line 1, column 7: end of text where ',' or '}' should be" },
 	{ "{\"a\":1,}", "line 1, column 8: '}' where a key in quotes should be" },
