@@ -359,3 +359,25 @@ void schema_check(const struct schema *schema, const json_t *tree, const struct 
 	path.buf[0] = '\0';
 	check(schema, tree, &path, problems);
 }
+
+void schema_prune(const struct schema *schema, json_t *tree)
+{
+	struct schema element = schema_element(schema);
+	const char *key;
+	json_t *value;
+	void *tmp;
+	size_t i;
+
+	if (schema->kind == SCHEMA_ANY)
+		return;
+	json_object_foreach_safe (tree, tmp, key, value) {
+		struct schema field;
+
+		if (schema_field(schema, key, &field))
+			schema_prune(&field, value);
+		else
+			json_object_del(tree, key);
+	}
+	json_array_foreach (tree, i, value)
+		schema_prune(&element, value);
+}

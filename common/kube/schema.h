@@ -46,3 +46,5 @@ struct schema_problems {
 };
 /* Walks the tree; null is allowed everywhere. */
 void schema_check(const struct schema *schema, const json_t *tree, const struct schema_problems *problems);
+/* Takes out the fields that the schema does not have, as the API server does when it decodes. */
+void schema_prune(const struct schema *schema, json_t *tree);

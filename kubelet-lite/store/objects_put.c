@@ -10,6 +10,7 @@
 
 #include "common/base/codec.h"
 #include "common/base/log.h"
+#include "common/kube/schema.h"
 #include "common/sys/file.h"
 #include "common/wire/json.h"
 #include "kubelet-lite/store/defaults.h"
@@ -395,8 +396,11 @@ static void put_done(struct put *p)
 
 static int prepare(struct put *p, struct error *err)
 {
+	struct schema schema = schema_of(kind_info(p->kind)->kind);
+
 	clean_metadata(p->kind, p->tree);
 	drop_nulls(p->tree, 0);
+	schema_prune(&schema, p->tree);
 	if (p->kind == KIND_POD)
 		pod_before(p);
 	if (p->kind == KIND_NAMESPACE) {
