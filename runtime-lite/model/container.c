@@ -204,6 +204,8 @@ json_t *container_to_json(const struct container *c)
 	json_object_set_new(json, "stop_signalled", json_boolean(c->stop_signalled));
 	state_put_time(json, "kill_at_ns", c->kill_at_ns);
 	state_put_time(json, "created_ns", c->created_ns);
+	if (c->state == CONTAINER_CREATING)
+		json_object_set_new(json, "creating", json_true());
 	/* What the monitor's exit file cannot say. */
 	if (c->state == CONTAINER_EXITED && c->reason)
 		json_object_set_new(json, "end", json_pack("{s:s, s:i, s:s*, s:I}", "reason", c->reason, "exit_code",
@@ -251,6 +253,7 @@ int container_from_json(const json_t *json, struct sandbox *sandbox, const char 
 	c->stop_signalled = json_bool_at(json, "stop_signalled", false);
 	c->kill_at_ns = state_get_time(json, "kill_at_ns");
 	c->created_ns = state_get_time(json, "created_ns");
+	c->state = json_bool_at(json, "creating", false) ? CONTAINER_CREATING : CONTAINER_CREATED;
 	read_end(json, c);
 	*ret = c;
 	return 0;

@@ -20,7 +20,8 @@
 #include "runtime-lite/model/sandbox.h"
 #include "runtime-lite/spec/user.h"
 
-enum container_state { CONTAINER_CREATED, CONTAINER_RUNNING, CONTAINER_EXITED };
+/* CREATING is invisible to clients. */
+enum container_state { CONTAINER_CREATING, CONTAINER_CREATED, CONTAINER_RUNNING, CONTAINER_EXITED };
 
 struct container {
 	char *id;
@@ -47,10 +48,11 @@ struct container {
 	int exit_code;
 	char *reason, *message; /* of EXITED; NULL: by the exit code */
 	bool oom;
-	bool starting; /* StartContainer is at work */
+	bool starting;	   /* StartContainer is at work: an end is published by it, after the start */
+	bool exit_pending; /* it ended meanwhile */
 	bool removing;
 	bool stop_signalled; /* the stop signal was sent once */
-	uint64_t kill_at_ns; /* realtime at which it will be killed, 0: not asked to stop */
+	uint64_t kill_at_ns; /* monotonic, also in the file: until the next boot it means the same. 0: not asked to stop */
 
 	uint64_t cpu_sample_ns, cpu_sample_usage_ns, cpu_nano_cores;
 	uint64_t layer_bytes, layer_inodes; /* of the writable layer, when last looked */

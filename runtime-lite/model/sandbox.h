@@ -37,7 +37,8 @@ struct sandbox {
 	bool stopping;	       /* StopPodSandbox is at work: the end of the monitor is expected */
 	bool removing;
 
-	struct pod_monitor *monitor; /* NULL: none any more. Set once, freed with the sandbox */
+	struct pod_monitor *monitor; /* NULL: none was found at start. Set once, freed with the sandbox */
+	bool monitor_gone;	     /* it has died */
 	struct container *containers; /* weak list, linked by next_in_pod */
 
 	const char *operation; /* the one operation that may change the pod now, static text; NULL: none */

@@ -41,6 +41,7 @@ static void init_sync(struct store *store)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->save_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&store->changed, &attr);
@@ -86,6 +87,7 @@ struct store *store_close(struct store *store)
 	map_done(&store->sandboxes);
 	map_done(&store->names);
 	pthread_mutex_destroy(&store->lock);
+	pthread_mutex_destroy(&store->save_lock);
 	pthread_cond_destroy(&store->changed);
 	close(store->state_lock_fd);
 	free(store->state_dir);
@@ -151,18 +153,27 @@ int store_get_container(struct store *store, const char *id, struct container **
 
 	store_lock(store);
 	int r = find(&store->containers, "container", id, &found, err);
+	struct container *c = found;
+	if (r == 0 && c->state == CONTAINER_CREATING)
+		r = error_set(err, ERROR_NOT_FOUND, "container \"%.64s\" not found", id);
 	if (r == 0)
-		*ret = container_ref(found);
+		*ret = container_ref(c);
 	store_unlock(store);
 	return r;
 }
 
+/* A client whose call timed out comes back with the same name while the first one may still be at work or being
+ * undone: it is told so. */
 static int reserve(struct store *store, const char *what, const char *name, char *id, struct error *err)
 {
 	const char *owner = map_get(&store->names, name);
+	const struct sandbox *s = owner ? map_get(&store->sandboxes, owner) : NULL;
+	const struct container *c = owner ? map_get(&store->containers, owner) : NULL;
+	bool creating = (s && s->state == SANDBOX_CREATING) || (c && c->state == CONTAINER_CREATING);
 
 	if (owner)
-		return error_set(err, ERROR_EXISTS, "%s name \"%s\" is reserved for %s", what, name, owner);
+		return error_set(err, ERROR_EXISTS, "%s name \"%s\" is reserved for %s%s", what, name, owner,
+			creating ? ", which is still being created or undone" : "");
 	map_put(&store->names, name, id);
 	return 0;
 }
@@ -221,18 +232,24 @@ void store_drop_container(struct store *store, struct container *c)
 
 int store_save_sandbox(struct store *store, struct sandbox *s, struct error *err)
 {
+	pthread_mutex_lock(&store->save_lock);
 	store_lock(store);
 	_cleanup_json_ json_t *json = sandbox_to_json(s);
 	store_unlock(store);
-	return state_write(s->dir, "config.json", json, err);
+	int r = state_write(s->dir, "config.json", json, err);
+	pthread_mutex_unlock(&store->save_lock);
+	return r;
 }
 
 int store_save_container(struct store *store, struct container *c, struct error *err)
 {
+	pthread_mutex_lock(&store->save_lock);
 	store_lock(store);
 	_cleanup_json_ json_t *json = container_to_json(c);
 	store_unlock(store);
-	return state_write(c->dir, "config.json", json, err);
+	int r = state_write(c->dir, "config.json", json, err);
+	pthread_mutex_unlock(&store->save_lock);
+	return r;
 }
 
 /* With the lock held; wakes up by a change or after `ms`. */
@@ -311,11 +328,30 @@ void store_sync_exit(struct store *store, struct container *c)
 
 	store_lock(store);
 	bool changed = false;
-	if (r == 0)
+	if (c->starting)
+		c->exit_pending = r == 0;
+	else if (r == 0)
 		changed = container_set_exited(c, &record);
 	else if (c->state == CONTAINER_RUNNING)
 		changed = container_set_lost(c, clock_realtime_ns());
 	if (changed)
 		store_notify(store, CHANGE_STOPPED, c->sandbox, c);
 	store_unlock(store);
+}
+
+void store_sync_exits(struct store *store, struct sandbox *s)
+{
+	for (;;) {
+		store_lock(store);
+		struct container *c = s->containers;
+		while (c && (c->state != CONTAINER_RUNNING || c->starting))
+			c = c->next_in_pod;
+		if (c)
+			container_ref(c);
+		store_unlock(store);
+		if (!c)
+			return;
+		store_sync_exit(store, c); /* leaves it EXITED */
+		container_unref(c);
+	}
 }

@@ -27,6 +27,7 @@ typedef void (*store_observer)(void *data, enum store_change change, struct sand
 
 struct store {
 	pthread_mutex_t lock;
+	pthread_mutex_t save_lock; /* taken before `lock`: files are written in the order of their content */
 	pthread_cond_t changed; /* something that a thread may wait for: an operation's end, a container's end */
 	char *state_dir, *root_dir; /* absolute */
 	struct map sandboxes, containers; /* by id */
@@ -66,7 +67,7 @@ int store_add_container(struct store *store, struct container *c, struct error *
 void store_drop_sandbox(struct store *store, struct sandbox *s);
 void store_drop_container(struct store *store, struct container *c);
 
-/* Writes <dir>/config.json. Only by the holder of the pod's operation, or before it was published. */
+/* Writes <dir>/config.json. Blocking. */
 int store_save_sandbox(struct store *store, struct sandbox *s, struct error *err) MUST_USE;
 int store_save_container(struct store *store, struct container *c, struct error *err) MUST_USE;
 
@@ -86,5 +87,8 @@ void operation_end(struct operation *op);
 int store_wait_exited(struct store *store, struct container *c, uint64_t timeout_ms, struct error *err) MUST_USE;
 
 /* Reads the exit file of a container that should have ended and publishes it; a container that never started is left
- * alone, one without a record is lost. Blocking; without the lock. */
+ * alone, one without a record is lost. While it is being started its end is only noted (exit_pending). Blocking; without
+ * the lock. */
 void store_sync_exit(struct store *store, struct container *c);
+/* The same for all of a pod's containers that are said to run; for when its monitor is gone. */
+void store_sync_exits(struct store *store, struct sandbox *s);
