@@ -96,7 +96,7 @@ int sock_address_parse(const char *text, struct sock_address *ret, struct error 
 		"address \"%s\" is none of unix:///PATH, /PATH, IPV4:PORT, [IPV6]:PORT, :PORT (ports 0 to 65535)", text);
 }
 
-static void describe(const struct sock_address *address, char *buf, size_t len)
+void sock_address_text(const struct sock_address *address, char *buf, size_t len)
 {
 	char ip[INET6_ADDRSTRLEN] = "?";
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->storage;
@@ -200,7 +200,7 @@ int sock_listen(const struct sock_address *address, mode_t mode, int *ret_fd, st
 	}
 	if (r == 0)
 		return 0;
-	describe(address, name, sizeof(name));
+	sock_address_text(address, name, sizeof(name));
 	if (r == -EADDRINUSE)
 		return error_set(err, ERROR_EXISTS, "%s is in use by another process", name);
 	return error_sys(err, r, "listen on %s", name);
@@ -216,7 +216,7 @@ int sock_connect(const struct sock_address *address, int *ret_fd, struct error *
 	if (connect(fd, &address->sa, address->len) < 0) {
 		int r = errno;
 
-		describe(address, name, sizeof(name));
+		sock_address_text(address, name, sizeof(name));
 		if (r == ENOENT || r == ECONNREFUSED)
 			return error_set(err, ERROR_UNAVAILABLE, "nothing listens on %s", name);
 		return error_sys(err, r, "connect to %s", name);

@@ -21,6 +21,8 @@ struct sock_address {
 
 /* Parses without resolving names. The error names the text and what is allowed. */
 int sock_address_parse(const char *text, struct sock_address *ret, struct error *err) MUST_USE;
+/* For messages: "/run/x.sock", "127.0.0.1:80", "[::1]:80". */
+void sock_address_text(const struct sock_address *address, char *ret, size_t len);
 /* Listens, non-blocking. A Unix socket gets `mode`; one left by a dead owner is replaced, a live one (it accepts a
  * connection) is refused with ERROR_EXISTS "... is in use by another process". */
 int sock_listen(const struct sock_address *address, mode_t mode, int *ret_fd, struct error *err) MUST_USE;
