@@ -7,6 +7,7 @@
  *	<root>/blobs/sha256/<hex>     manifests and image configurations (layers are kept unpacked only)
  *	<root>/layers/<chain id>/     fs/ (an overlay lower directory) and meta.json (bytes, inodes, what to verify)
  *	<root>/refs/<container id>    the chain ids which a container holds, one a line, top first
+ *	<root>/locks/<chain id>       flock of whoever makes that layer
  *	<root>/staging/<name>/        half-done work of one pull or load; its owner holds a flock on it
  *
  * Rules that make it crash-safe, with any number of processes at work:
@@ -60,6 +61,7 @@ struct image_store_options {
 	const char *root;                /* /var/lib/runtime-lite */
 	const char *libexec_dir;         /* where `pull` is */
 	const char *registry_config_dir; /* NULL: /etc/runtime-lite/certs.d, or /etc/containerd/certs.d if only that exists */
+	const struct strv *insecure_registries; /* "host" or "host:port" that are spoken to by plain HTTP; may be NULL */
 	const struct strv *pinned;       /* references whose images collection leaves alone; may be NULL */
 	uint64_t stall_timeout_ns;       /* a pull without progress for so long fails; 0: 60 s */
 	uint64_t max_layer_bytes;        /* unpacked size of one layer; 0: 64 GiB */
