@@ -1,0 +1,97 @@
+/*
+ * sets.h - purpose: the named sets and maps of our table, as data: fields, types, and the typeof text for nft.
+ *
+ * Pure. Keys and values are byte strings as the kernel takes them: each field padded to 4 bytes, addresses and ports in
+ * network order, numbers and plan ids in host order. The rules that use them are in base.c.
+ *
+ *	plan          plan id : verdict       one element for each chain that draws an endpoint
+ *	frontend      daddr.proto.port : plan id         what to do with a flow to this address
+ *	endpoint      number.daddr.proto.port : address.port   endpoints of it, numbered without holes
+ *	refuse, drop  daddr.proto.port        has no endpoint: answer so, or (local traffic policies) keep silent
+ *	port*         the same for node ports: no address in the key; valid for the addresses in nodeip
+ *	inside, local daddr.proto.port : plan id   second look-up of frontends whose clients get different endpoints
+ *	hairpin       saddr.daddr             endpoints of this node that may reach themselves
+ *	sticky        saddr.daddr.proto.port : endpoint id   session affinity: who was sent where
+ *	slot, address number.daddr.proto.port : endpoint id, and endpoint id.proto : address.port
+ *	guarded, range   load-balancer addresses with source ranges, and the ranges
+ */
+#pragma once
+#include "common/base/base.h"
+
+/* IPv4 and IPv6 twins stand side by side: `set_of(SET_FRONTEND, v6)`. Port sets likewise keep their distance. */
+enum set_id {
+	SET_PLAN,
+	SET_LOCAL_PLAN,
+	SET_FRONTEND,
+	SET_FRONTEND6,
+	SET_ENDPOINT,
+	SET_ENDPOINT6,
+	SET_REFUSE,
+	SET_REFUSE6,
+	SET_DROP,
+	SET_DROP6,
+	SET_INSIDE,
+	SET_INSIDE6,
+	SET_LOCAL,
+	SET_LOCAL6,
+	SET_PORT_FRONTEND,
+	SET_PORT_FRONTEND6,
+	SET_PORT_ENDPOINT,
+	SET_PORT_ENDPOINT6,
+	SET_PORT_REFUSE,
+	SET_PORT_REFUSE6,
+	SET_PORT_DROP,
+	SET_PORT_DROP6,
+	SET_PORT_INSIDE,
+	SET_PORT_INSIDE6,
+	SET_PORT_LOCAL,
+	SET_PORT_LOCAL6,
+	SET_HAIRPIN,
+	SET_HAIRPIN6,
+	SET_NODEIP,
+	SET_NODEIP6,
+	SET_COUNT,
+	SET_PORT_DISTANCE = SET_PORT_FRONTEND - SET_FRONTEND,
+};
+
+enum field {
+	FIELD_NUMBER,
+	FIELD_SADDR4,
+	FIELD_DADDR4,
+	FIELD_SADDR6,
+	FIELD_DADDR6,
+	FIELD_PROTOCOL,
+	FIELD_PORT,
+	FIELD_PRIORITY,
+	FIELD_END,
+};
+
+enum { SET_FIELDS_MAX = 5, SET_KEY_MAX = 40, SET_VALUE_MAX = 20, SET_USERDATA_MAX = 256 };
+
+struct set_spec {
+	const char *name;
+	enum field key[SET_FIELDS_MAX];
+	enum field value[SET_FIELDS_MAX]; /* of a map; FIELD_END first: a verdict map if `map` */
+	bool map;
+};
+
+const struct set_spec *set_spec(enum set_id id);
+/* SET_COUNT when there is none of that name. */
+enum set_id set_find(const char *name);
+static inline enum set_id set_of(enum set_id base, bool v6)
+{
+	return (enum set_id)(base + v6);
+}
+static inline bool set_is_verdict(enum set_id id)
+{
+	return id == SET_PLAN || id == SET_LOCAL_PLAN;
+}
+size_t set_key_len(enum set_id id);
+size_t set_value_len(enum set_id id); /* 0: no map, or verdicts */
+/* nft's numbers for the types. */
+uint32_t set_key_type(enum set_id id);
+uint32_t set_value_type(enum set_id id);
+/* What nft 1.0.6 writes as userdata for `typeof`; returns the length. */
+size_t set_userdata(enum set_id id, uint8_t buf[SET_USERDATA_MAX]);
+/* Properties of a field: bytes without padding; where the packet has it. */
+size_t field_len(enum field field);
