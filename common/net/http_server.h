@@ -39,6 +39,8 @@ const char *http_header(const struct http_exchange *exchange, const char *name);
 /* Decoded value of a query parameter, owned by the caller; NULL if absent. */
 char *http_query(const struct http_exchange *exchange, const char *name) MUST_USE;
 
+/* One more header of the answer; before http_respond() or http_stream_begin(). Copies. */
+void http_add_header(struct http_exchange *exchange, const char *name, const char *value);
 /* Answers and ends the exchange. */
 void http_respond(struct http_exchange *exchange, int status, const char *content_type, const void *body, size_t len);
 /* Or: a stream of chunks. After `begin`, `on_closed` is called once if the client goes away before http_stream_end();
@@ -49,4 +51,7 @@ void http_stream_begin(struct http_exchange *exchange, int status, const char *c
 int http_stream_write(struct http_exchange *exchange, const void *p, size_t len) MUST_USE;
 /* Bytes not yet taken by the kernel, for producers that pause (log follow). */
 size_t http_stream_pending(const struct http_exchange *exchange);
+/* Called on the loop each time that all of it has been taken, until the end of the exchange or until set to NULL. The
+ * first call comes even when nothing was written. */
+void http_stream_on_drain(struct http_exchange *exchange, void (*on_drain)(void *data), void *data);
 void http_stream_end(struct http_exchange *exchange);
