@@ -83,6 +83,7 @@ struct sandbox_launch *sandbox_launch_free(struct sandbox_launch *s)
 	free(s->cgroup);
 	cgroup_limits_done(&s->limits);
 	free(s->monitors_cgroup);
+	strv_done(&s->monitor_dirs);
 	free(s);
 	return NULL;
 }

@@ -48,6 +48,8 @@ struct sandbox_launch {
 	bool cgroup_owned;  /* true: the engine makes it with `limits` and removes it; false: it must exist, is left alone */
 	struct cgroup_limits limits;
 	char *monitors_cgroup; /* where the monitor lives, "/runtime-lite/monitors" */
+
+	struct strv monitor_dirs; /* filled in by the engine: the directories of that cgroup */
 };
 
 struct launch_mount {

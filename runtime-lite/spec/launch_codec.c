@@ -232,6 +232,7 @@ void codec_sandbox(struct codec *c, struct sandbox_launch *s)
 	NUMBER(c, s->cgroup_owned);
 	limits(c, &s->limits);
 	text(c, &s->monitors_cgroup);
+	strings(c, &s->monitor_dirs);
 }
 
 static bool read_raw(struct codec *c, void *p, size_t n)
