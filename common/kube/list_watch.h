@@ -4,7 +4,8 @@
  * States: LISTING -> WATCHING -> (stream ended) WATCHING from the last resourceVersion -> (410 Gone, or a watch ERROR)
  * LISTING. Failures back off from 0.8 s to 30 s with jitter and start again where they were. Bookmarks only move the
  * resourceVersion. The consumer sees a level: between on_list_begin and on_list_end every object that exists is given
- * once, what was not given no longer exists. One malformed object is reported by on_bad and left out.
+ * once, what was not given no longer exists. A list that fails half-way begins again (on_list_begin without a
+ * on_list_end before it). One malformed object is reported by on_bad and left out.
  * Objects are jansson trees, one at a time (a page is never one tree). Loop thread only.
  */
 #pragma once
@@ -22,7 +23,8 @@ struct list_watch_options {
 	const char *path;           /* "/api/v1/services" */
 	const char *label_selector; /* NULL: none; not yet encoded */
 	const char *field_selector;
-	unsigned page_size; /* 0: 500 */
+	unsigned page_size;        /* 0: 500 */
+	unsigned backoff_first_ms; /* 0: 800; for tests */
 	void *data;
 	void (*on_list_begin)(void *data);
 	void (*on_object)(void *data, enum watch_event event, const json_t *object); /* ADDED while listing */
