@@ -45,7 +45,7 @@ struct sandbox_launch {
 	size_t n_sysctls;
 	uint64_t shm_bytes; /* size of the tmpfs on <dir>/shm; 0: none is mounted */
 	char *cgroup;	    /* the pod's cgroup, "/kubepods/burstable/pod<uid>"; containers are made below it */
-	bool cgroup_owned;  /* true: the engine makes it with `limits` and removes it; false: it must exist, is left alone */
+	bool cgroup_owned;  /* true: made with `limits`, and removed at the end; false: made only if missing, never removed */
 	struct cgroup_limits limits;
 	char *monitors_cgroup; /* where the monitor lives, "/runtime-lite/monitors" */
 
