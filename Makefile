@@ -26,7 +26,7 @@ pc        = $(shell pkg-config --libs $(1))
 .DELETE_ON_ERROR:
 
 # Flags come out of the manual pages; CRI messages out of our .proto.
-GEN := $(DAEMONS:%=$(B)/gen/%.opts.h) $(B)/gen/cri.pb-c.h
+GEN := $(patsubst man/%.8,$(B)/gen/%.opts.h,$(wildcard man/*.8)) $(B)/gen/cri.pb-c.h
 $(B)/gen/%.opts.h: man/%.8 packaging/tools/man2opts.awk
 	@mkdir -p $(@D)
 	awk -v daemon=$* -f packaging/tools/man2opts.awk $< >$@
