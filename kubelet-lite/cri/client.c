@@ -3,6 +3,8 @@
 
 #include "common/net/sock.h"
 
+enum { STATUS_TIMEOUT_MS = 10000 }; /* a runtime that needs longer counts as down */
+
 #define RUNTIME "/runtime.v1.RuntimeService/"
 #define IMAGE "/runtime.v1.ImageService/"
 
@@ -68,6 +70,8 @@ struct rpc_request *cri_call(struct cri_client *client, enum cri_method method, 
 
 	if (method == CRI_RUN_POD_SANDBOX)
 		timeout *= 2;
+	if (method == CRI_STATUS || method == CRI_VERSION || method == CRI_RUNTIME_CONFIG)
+		timeout = MIN(timeout, (uint64_t)STATUS_TIMEOUT_MS);
 	timeout = extra_ms == CRI_NO_DEADLINE ? 0 : timeout + extra_ms;
 	return rpc_call(client->rpc, methods[method].path, request, methods[method].reply, timeout, cb, data);
 }
