@@ -149,6 +149,8 @@ static int open_all(struct service *svc, struct error *err)
 	struct image_store_options images = {
 		.root = svc->options.root_dir,
 		.libexec_dir = svc->options.libexec_dir,
+		.registry_config_dir = svc->options.registry_config_dir,
+		.insecure_registries = svc->options.insecure_registries,
 	};
 	int r = store_open(svc->options.state_dir, svc->options.root_dir, &svc->store, err);
 

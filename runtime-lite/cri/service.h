@@ -19,6 +19,8 @@ struct service_options {
 	const char *state_dir, *root_dir, *libexec_dir; /* absolute */
 	const char *cgroup_parent;
 	const char *bridge_name, *pod_cidr;
+	const struct strv *insecure_registries;
+	const char *registry_config_dir; /* NULL: the default */
 	uint64_t nofile;
 };
 
