@@ -1,5 +1,5 @@
 /* events.c - purpose: `runtime-lite events`: print what happens as it happens. */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 #include "common/base/codec.h"
 #include "common/wire/json.h"
@@ -87,8 +87,8 @@ COMMAND(command_events)
 {
 	CRI(GetEventsRequest) request = RUNTIME__V1__GET_EVENTS_REQUEST__INIT;
 	struct watcher w = { .left = option_int(in->options, "count") };
-	enum client_output output;
-	int r = client_output(in, false, &output, err);
+	enum tool_output output;
+	int r = tool_output(in, false, &output, err);
 
 	if (r < 0)
 		return r;

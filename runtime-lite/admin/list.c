@@ -1,5 +1,5 @@
 /* list.c - purpose: `runtime-lite pods|ps|inspect|inspectp|info|version`. */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 #include "common/wire/json.h"
 
@@ -41,8 +41,8 @@ static void print_pods(const CRI(ListPodSandboxResponse) * reply)
 		const CRI(PodSandbox) *s = reply->items[i];
 		char id[14], age[64], attempt[16];
 
-		client_short_id(s->id, id);
-		client_age(s->created_at, age);
+		tool_short_id(s->id, id);
+		tool_age(s->created_at, age);
 		snprintf(attempt, sizeof(attempt), "%u", s->metadata ? s->metadata->attempt : 0);
 		table_add(&t, id, age, s->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY ? "Ready" : "NotReady",
 			s->metadata ? s->metadata->name : "", s->metadata ? s->metadata->namespace_ : "", attempt,
@@ -56,8 +56,8 @@ COMMAND(command_pods)
 	_cleanup_message_ CRI(ListPodSandboxRequest) *request =
 		CRI_NEW(ListPodSandboxRequest, list_pod_sandbox_request);
 	_cleanup_message_ CRI(ListPodSandboxResponse) *reply = NULL;
-	enum client_output output;
-	int r = client_output(in, true, &output, err);
+	enum tool_output output;
+	int r = tool_output(in, true, &output, err);
 
 	if (r < 0)
 		return r;
@@ -67,14 +67,14 @@ COMMAND(command_pods)
 	r = add_labels(option_list(in->options, "label"), &request->filter->n_label_selector,
 		&request->filter->label_selector, &runtime__v1__pod_sandbox_filter__label_selector_entry__descriptor, err);
 	if (r == 0)
-		r = client_call(in->admin, "RuntimeService/ListPodSandbox", request,
-			&runtime__v1__list_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+		r = tool_call(in->admin, "RuntimeService/ListPodSandbox", request,
+			&runtime__v1__list_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 	if (r < 0)
 		return r;
 	if (reply->n_items)
 		qsort(reply->items, reply->n_items, sizeof(*reply->items), by_age_pod);
 	if (output == OUTPUT_JSON)
-		client_print_message(reply);
+		tool_print_message(reply);
 	else if (output == OUTPUT_ID || option_bool(in->options, "quiet"))
 		for (size_t i = 0; i < reply->n_items; i++)
 			puts(reply->items[i]->id);
@@ -103,8 +103,8 @@ static int print_containers(const struct admin *admin, const CRI(ListContainersR
 	CRI(ListPodSandboxRequest) request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 	_cleanup_message_ CRI(ListPodSandboxResponse) *pods = NULL;
 	_cleanup_(table_done) struct table t = { .columns = 8 };
-	int r = client_call(admin, "RuntimeService/ListPodSandbox", &request,
-		&runtime__v1__list_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, &pods, err);
+	int r = tool_call(admin, "RuntimeService/ListPodSandbox", &request,
+		&runtime__v1__list_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, &pods, err);
 
 	if (r < 0)
 		return r;
@@ -113,9 +113,9 @@ static int print_containers(const struct admin *admin, const CRI(ListContainersR
 		const CRI(Container) *c = reply->containers[i];
 		char id[14], pod[14], age[64], attempt[16];
 
-		client_short_id(c->id, id);
-		client_short_id(c->pod_sandbox_id, pod);
-		client_age(c->created_at, age);
+		tool_short_id(c->id, id);
+		tool_short_id(c->pod_sandbox_id, pod);
+		tool_age(c->created_at, age);
 		snprintf(attempt, sizeof(attempt), "%u", c->metadata ? c->metadata->attempt : 0);
 		table_add(&t, id, c->image ? c->image->image : "", age, state_name(c->state),
 			c->metadata ? c->metadata->name : "", attempt, pod, pod_name_of(pods, c->pod_sandbox_id));
@@ -134,7 +134,7 @@ static int ps_request(const struct invocation *in, CRI(ContainerFilter) * filter
 	}
 	if (pod) {
 		char *id = NULL;
-		int r = client_pod(in->admin, pod, &id, err);
+		int r = tool_pod(in->admin, pod, &id, err);
 
 		if (r < 0)
 			return r;
@@ -148,22 +148,22 @@ COMMAND(command_ps)
 {
 	_cleanup_message_ CRI(ListContainersRequest) *request = CRI_NEW(ListContainersRequest, list_containers_request);
 	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
-	enum client_output output;
-	int r = client_output(in, true, &output, err);
+	enum tool_output output;
+	int r = tool_output(in, true, &output, err);
 
 	if (r < 0)
 		return r;
 	request->filter = CRI_NEW(ContainerFilter, container_filter);
 	r = ps_request(in, request->filter, err);
 	if (r == 0)
-		r = client_call(in->admin, "RuntimeService/ListContainers", request,
-			&runtime__v1__list_containers_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+		r = tool_call(in->admin, "RuntimeService/ListContainers", request,
+			&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 	if (r < 0)
 		return r;
 	if (reply->n_containers)
 		qsort(reply->containers, reply->n_containers, sizeof(*reply->containers), by_age_container);
 	if (output == OUTPUT_JSON)
-		client_print_message(reply);
+		tool_print_message(reply);
 	else if (output == OUTPUT_ID || option_bool(in->options, "quiet"))
 		for (size_t i = 0; i < reply->n_containers; i++)
 			puts(reply->containers[i]->id);
@@ -191,7 +191,7 @@ static void print_expanded(const void *message)
 	_cleanup_json_ json_t *json = message_to_json(message, MESSAGE_JSON_PROTO);
 
 	expand_info(json);
-	client_print_json(json);
+	tool_print_json(json);
 }
 
 COMMAND(command_inspect)
@@ -200,13 +200,13 @@ COMMAND(command_inspect)
 		CRI(ContainerStatusRequest) request = RUNTIME__V1__CONTAINER_STATUS_REQUEST__INIT;
 		_cleanup_message_ CRI(ContainerStatusResponse) *reply = NULL;
 		_cleanup_free_ char *id = NULL;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		request.container_id = id;
 		request.verbose = true;
 		if (r == 0)
-			r = client_call(in->admin, "RuntimeService/ContainerStatus", &request,
-				&runtime__v1__container_status_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+			r = tool_call(in->admin, "RuntimeService/ContainerStatus", &request,
+				&runtime__v1__container_status_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 		if (r < 0)
 			return r;
 		print_expanded(reply);
@@ -220,13 +220,13 @@ COMMAND(command_inspectp)
 		CRI(PodSandboxStatusRequest) request = RUNTIME__V1__POD_SANDBOX_STATUS_REQUEST__INIT;
 		_cleanup_message_ CRI(PodSandboxStatusResponse) *reply = NULL;
 		_cleanup_free_ char *id = NULL;
-		int r = client_pod(in->admin, in->argv[i], &id, err);
+		int r = tool_pod(in->admin, in->argv[i], &id, err);
 
 		request.pod_sandbox_id = id;
 		request.verbose = true;
 		if (r == 0)
-			r = client_call(in->admin, "RuntimeService/PodSandboxStatus", &request,
-				&runtime__v1__pod_sandbox_status_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+			r = tool_call(in->admin, "RuntimeService/PodSandboxStatus", &request,
+				&runtime__v1__pod_sandbox_status_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 		if (r < 0)
 			return r;
 		print_expanded(reply);
@@ -240,8 +240,8 @@ COMMAND(command_info)
 	_cleanup_message_ CRI(StatusResponse) *reply = NULL;
 
 	request.verbose = true;
-	int r = client_call(in->admin, "RuntimeService/Status", &request, &runtime__v1__status_response__descriptor,
-		CLIENT_TIMEOUT_MS, &reply, err);
+	int r = tool_call(in->admin, "RuntimeService/Status", &request, &runtime__v1__status_response__descriptor,
+		TOOL_TIMEOUT_MS, &reply, err);
 	if (r < 0)
 		return r;
 	print_expanded(reply);
@@ -254,8 +254,8 @@ COMMAND(command_version)
 	_cleanup_message_ CRI(VersionResponse) *reply = NULL;
 
 	printf("Command:            %s\n", NODE_LITE_VERSION);
-	int r = client_call(in->admin, "RuntimeService/Version", &request, &runtime__v1__version_response__descriptor,
-		CLIENT_TIMEOUT_MS, &reply, err);
+	int r = tool_call(in->admin, "RuntimeService/Version", &request, &runtime__v1__version_response__descriptor,
+		TOOL_TIMEOUT_MS, &reply, err);
 	if (r < 0)
 		return r;
 	printf("Version:            %s\nRuntimeName:        %s\nRuntimeVersion:     %s\nRuntimeApiVersion:  %s\n", reply->version,

@@ -4,7 +4,7 @@
  * Lines of the file are "<time> <stdout|stderr> <P|F> <text>"; what was written to stderr goes to stderr. A file that was
  * rotated away while it is followed is read to its end first.
  */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,8 +94,8 @@ static int status(const struct admin *admin, char *id, CRI(ContainerStatusRespon
 	CRI(ContainerStatusRequest) request = RUNTIME__V1__CONTAINER_STATUS_REQUEST__INIT;
 
 	request.container_id = id;
-	return client_call(admin, "RuntimeService/ContainerStatus", &request,
-		&runtime__v1__container_status_response__descriptor, CLIENT_TIMEOUT_MS, ret, err);
+	return tool_call(admin, "RuntimeService/ContainerStatus", &request,
+		&runtime__v1__container_status_response__descriptor, TOOL_TIMEOUT_MS, ret, err);
 }
 
 /* A new file under the old name: the old one was rotated away. */
@@ -144,7 +144,7 @@ COMMAND(command_logs)
 	_cleanup_message_ CRI(ContainerStatusResponse) *reply = NULL;
 	_cleanup_free_ char *id = NULL;
 	struct reader reader = { .fd = -1, .timestamps = option_bool(in->options, "timestamps") };
-	int r = client_container(in->admin, in->argv[0], &id, err);
+	int r = tool_container(in->admin, in->argv[0], &id, err);
 
 	if (r == 0)
 		r = status(in->admin, id, &reply, err);

@@ -1,5 +1,5 @@
 /* run.c - purpose: `runtime-lite runp|create|start|run|exec|update|reopen-log`. */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 static uint64_t timeout_ms(const struct invocation *in)
 {
@@ -14,7 +14,7 @@ static int run_pod(const struct admin *admin, CRI(PodSandboxConfig) * config, co
 
 	request.config = config;
 	request.runtime_handler = (char *)(handler ? handler : "");
-	int r = client_call(admin, "RuntimeService/RunPodSandbox", &request,
+	int r = tool_call(admin, "RuntimeService/RunPodSandbox", &request,
 		&runtime__v1__run_pod_sandbox_response__descriptor, ms, &reply, err);
 	if (r == 0)
 		*ret_id = xstrdup(reply->pod_sandbox_id);
@@ -30,7 +30,7 @@ static int create_container(const struct admin *admin, const char *pod_id, CRI(C
 	request.pod_sandbox_id = (char *)pod_id;
 	request.config = config;
 	request.sandbox_config = pod_config;
-	int r = client_call(admin, "RuntimeService/CreateContainer", &request,
+	int r = tool_call(admin, "RuntimeService/CreateContainer", &request,
 		&runtime__v1__create_container_response__descriptor, ms, &reply, err);
 	if (r == 0)
 		*ret_id = xstrdup(reply->container_id);
@@ -42,18 +42,18 @@ static int start_container(const struct admin *admin, char *id, uint64_t ms, str
 	CRI(StartContainerRequest) request = RUNTIME__V1__START_CONTAINER_REQUEST__INIT;
 
 	request.container_id = id;
-	return client_do(admin, "RuntimeService/StartContainer", &request,
+	return tool_do(admin, "RuntimeService/StartContainer", &request,
 		&runtime__v1__start_container_response__descriptor, ms, err);
 }
 
 static int read_pod(const char *path, CRI(PodSandboxConfig) * *ret, struct error *err)
 {
-	return client_read_file(path, &runtime__v1__pod_sandbox_config__descriptor, ret, err);
+	return tool_read_file(path, &runtime__v1__pod_sandbox_config__descriptor, ret, err);
 }
 
 static int read_container(const char *path, CRI(ContainerConfig) * *ret, struct error *err)
 {
-	return client_read_file(path, &runtime__v1__container_config__descriptor, ret, err);
+	return tool_read_file(path, &runtime__v1__container_config__descriptor, ret, err);
 }
 
 COMMAND(command_runp)
@@ -80,7 +80,7 @@ COMMAND(command_create)
 	if (r == 0)
 		r = read_pod(in->argv[2], &pod_config, err);
 	if (r == 0)
-		r = client_pod(in->admin, in->argv[0], &pod_id, err);
+		r = tool_pod(in->admin, in->argv[0], &pod_id, err);
 	if (r == 0)
 		r = create_container(in->admin, pod_id, config, pod_config, timeout_ms(in), &id, err);
 	if (r < 0)
@@ -93,10 +93,10 @@ COMMAND(command_start)
 {
 	for (int i = 0; i < in->argc; i++) {
 		_cleanup_free_ char *id = NULL;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		if (r == 0)
-			r = start_container(in->admin, id, CLIENT_TIMEOUT_MS, err);
+			r = start_container(in->admin, id, TOOL_TIMEOUT_MS, err);
 		if (r < 0)
 			return r;
 		puts(id);
@@ -110,8 +110,8 @@ static void remove_pod(const struct admin *admin, char *id)
 	struct error err = ERROR_INIT;
 
 	request.pod_sandbox_id = id;
-	if (client_do(admin, "RuntimeService/RemovePodSandbox", &request,
-		    &runtime__v1__remove_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, &err) < 0)
+	if (tool_do(admin, "RuntimeService/RemovePodSandbox", &request,
+		    &runtime__v1__remove_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, &err) < 0)
 		fprintf(stderr, "runtime-lite run: remove the pod: %s\n", err.text);
 }
 
@@ -145,14 +145,14 @@ COMMAND(command_exec)
 	_cleanup_message_ CRI(ExecSyncResponse) *reply = NULL;
 	_cleanup_free_ char *id = NULL;
 	uint64_t ns = option_duration_ns(in->options, "timeout");
-	int r = client_container(in->admin, in->argv[0], &id, err);
+	int r = tool_container(in->admin, in->argv[0], &id, err);
 
 	request.container_id = id;
 	request.cmd = in->argv + 1;
 	request.n_cmd = (size_t)in->argc - 1;
 	request.timeout = (int64_t)((ns + 999999999) / 1000000000);
 	if (r == 0)
-		r = client_call(in->admin, "RuntimeService/ExecSync", &request,
+		r = tool_call(in->admin, "RuntimeService/ExecSync", &request,
 			&runtime__v1__exec_sync_response__descriptor, 0, &reply, err);
 	if (r < 0)
 		return r;
@@ -184,13 +184,13 @@ COMMAND(command_update)
 	request->linux = update_resources(in->options);
 	for (int i = 0; i < in->argc; i++) {
 		char *id = NULL;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		if (r < 0)
 			return r;
 		message_set_take(&request->container_id, id);
-		r = client_do(in->admin, "RuntimeService/UpdateContainerResources", request,
-			&runtime__v1__update_container_resources_response__descriptor, CLIENT_TIMEOUT_MS, err);
+		r = tool_do(in->admin, "RuntimeService/UpdateContainerResources", request,
+			&runtime__v1__update_container_resources_response__descriptor, TOOL_TIMEOUT_MS, err);
 		if (r < 0)
 			return r;
 		puts(request->container_id);
@@ -203,12 +203,12 @@ COMMAND(command_reopen_log)
 	for (int i = 0; i < in->argc; i++) {
 		CRI(ReopenContainerLogRequest) request = RUNTIME__V1__REOPEN_CONTAINER_LOG_REQUEST__INIT;
 		_cleanup_free_ char *id = NULL;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		request.container_id = id;
 		if (r == 0)
-			r = client_do(in->admin, "RuntimeService/ReopenContainerLog", &request,
-				&runtime__v1__reopen_container_log_response__descriptor, CLIENT_TIMEOUT_MS, err);
+			r = tool_do(in->admin, "RuntimeService/ReopenContainerLog", &request,
+				&runtime__v1__reopen_container_log_response__descriptor, TOOL_TIMEOUT_MS, err);
 		if (r < 0)
 			return r;
 	}

@@ -1,5 +1,5 @@
 /* stats.c - purpose: `runtime-lite stats|statsp`. */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 #include <inttypes.h>
 
@@ -28,12 +28,12 @@ static void print_containers(const CRI(ListContainerStatsResponse) * reply)
 		const CRI(ContainerStats) *s = reply->stats[i];
 		char id[14], percent[32], total[32], mem[32] = "-", disk[32] = "-", inodes[32] = "-";
 
-		client_short_id(s->attributes->id, id);
+		tool_short_id(s->attributes->id, id);
 		add_cpu(s->cpu, percent, total);
 		if (s->memory)
-			client_size(value(s->memory->working_set_bytes), mem);
+			tool_size(value(s->memory->working_set_bytes), mem);
 		if (s->writable_layer) {
-			client_size(value(s->writable_layer->used_bytes), disk);
+			tool_size(value(s->writable_layer->used_bytes), disk);
 			snprintf(inodes, sizeof(inodes), "%" PRIu64, value(s->writable_layer->inodes_used));
 		}
 		table_add(&t, id, s->attributes->metadata ? s->attributes->metadata->name : "", percent, total, mem, disk,
@@ -83,26 +83,26 @@ COMMAND(command_stats)
 		CRI_NEW(ListContainerStatsRequest, list_container_stats_request);
 	_cleanup_message_ CRI(ListContainerStatsResponse) *reply = NULL;
 	const char *pod = option_string(in->options, "pod");
-	enum client_output output;
-	int r = client_output(in, false, &output, err);
+	enum tool_output output;
+	int r = tool_output(in, false, &output, err);
 
 	if (r == 0 && pod) {
 		char *id = NULL;
 
-		r = client_pod(in->admin, pod, &id, err);
+		r = tool_pod(in->admin, pod, &id, err);
 		request->filter = CRI_NEW(ContainerStatsFilter, container_stats_filter);
 		if (r == 0)
 			message_set_take(&request->filter->pod_sandbox_id, id);
 	}
 	if (r == 0)
-		r = client_call(in->admin, "RuntimeService/ListContainerStats", request,
-			&runtime__v1__list_container_stats_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+		r = tool_call(in->admin, "RuntimeService/ListContainerStats", request,
+			&runtime__v1__list_container_stats_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 	if (r == 0)
-		r = filter(in, &reply->n_stats, (void **)reply->stats, container_id, client_container, err);
+		r = filter(in, &reply->n_stats, (void **)reply->stats, container_id, tool_container, err);
 	if (r < 0)
 		return r;
 	if (output == OUTPUT_JSON)
-		client_print_message(reply);
+		tool_print_message(reply);
 	else
 		print_containers(reply);
 	return 0;
@@ -118,15 +118,15 @@ static void print_pods(const CRI(ListPodSandboxStatsResponse) * reply)
 		const CRI(LinuxPodSandboxStats) *l = s->linux;
 		char id[14], percent[32] = "-", total[32] = "-", mem[32] = "-", procs[32] = "-", rx[32] = "-", tx[32] = "-";
 
-		client_short_id(s->attributes->id, id);
+		tool_short_id(s->attributes->id, id);
 		add_cpu(l ? l->cpu : NULL, percent, total);
 		if (l && l->memory)
-			client_size(value(l->memory->working_set_bytes), mem);
+			tool_size(value(l->memory->working_set_bytes), mem);
 		if (l && l->process)
 			snprintf(procs, sizeof(procs), "%" PRIu64, value(l->process->process_count));
 		if (l && l->network && l->network->default_interface) {
-			client_size(value(l->network->default_interface->rx_bytes), rx);
-			client_size(value(l->network->default_interface->tx_bytes), tx);
+			tool_size(value(l->network->default_interface->rx_bytes), rx);
+			tool_size(value(l->network->default_interface->tx_bytes), tx);
 		}
 		table_add(&t, id, s->attributes->metadata ? s->attributes->metadata->name : "", percent, total, mem, procs,
 			rx, tx);
@@ -138,18 +138,18 @@ COMMAND(command_statsp)
 {
 	CRI(ListPodSandboxStatsRequest) request = RUNTIME__V1__LIST_POD_SANDBOX_STATS_REQUEST__INIT;
 	_cleanup_message_ CRI(ListPodSandboxStatsResponse) *reply = NULL;
-	enum client_output output;
-	int r = client_output(in, false, &output, err);
+	enum tool_output output;
+	int r = tool_output(in, false, &output, err);
 
 	if (r == 0)
-		r = client_call(in->admin, "RuntimeService/ListPodSandboxStats", &request,
-			&runtime__v1__list_pod_sandbox_stats_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+		r = tool_call(in->admin, "RuntimeService/ListPodSandboxStats", &request,
+			&runtime__v1__list_pod_sandbox_stats_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 	if (r == 0)
-		r = filter(in, &reply->n_stats, (void **)reply->stats, pod_id, client_pod, err);
+		r = filter(in, &reply->n_stats, (void **)reply->stats, pod_id, tool_pod, err);
 	if (r < 0)
 		return r;
 	if (output == OUTPUT_JSON)
-		client_print_message(reply);
+		tool_print_message(reply);
 	else
 		print_pods(reply);
 	return 0;

@@ -1,5 +1,5 @@
 /* stop.c - purpose: `runtime-lite stop|rm|stopp|rmp|prune`. */
-#include "runtime-lite/admin/client.h"
+#include "runtime-lite/admin/tool.h"
 
 COMMAND(command_stop)
 {
@@ -8,12 +8,12 @@ COMMAND(command_stop)
 	for (int i = 0; i < in->argc; i++) {
 		CRI(StopContainerRequest) request = RUNTIME__V1__STOP_CONTAINER_REQUEST__INIT;
 		_cleanup_free_ char *id = NULL;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		request.container_id = id;
 		request.timeout = (int64_t)((grace_ns + 999999999) / 1000000000);
 		if (r == 0)
-			r = client_do(in->admin, "RuntimeService/StopContainer", &request,
+			r = tool_do(in->admin, "RuntimeService/StopContainer", &request,
 				&runtime__v1__stop_container_response__descriptor,
 				option_duration_ns(in->options, "abandon") / 1000000, err);
 		if (r < 0)
@@ -28,8 +28,8 @@ static int remove_container(const struct admin *admin, char *id, struct error *e
 	CRI(RemoveContainerRequest) request = RUNTIME__V1__REMOVE_CONTAINER_REQUEST__INIT;
 
 	request.container_id = id;
-	return client_do(admin, "RuntimeService/RemoveContainer", &request,
-		&runtime__v1__remove_container_response__descriptor, CLIENT_TIMEOUT_MS, err);
+	return tool_do(admin, "RuntimeService/RemoveContainer", &request,
+		&runtime__v1__remove_container_response__descriptor, TOOL_TIMEOUT_MS, err);
 }
 
 static int container_runs(const struct admin *admin, char *id, bool *ret, struct error *err)
@@ -38,8 +38,8 @@ static int container_runs(const struct admin *admin, char *id, bool *ret, struct
 	_cleanup_message_ CRI(ContainerStatusResponse) *reply = NULL;
 
 	request.container_id = id;
-	int r = client_call(admin, "RuntimeService/ContainerStatus", &request,
-		&runtime__v1__container_status_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+	int r = tool_call(admin, "RuntimeService/ContainerStatus", &request,
+		&runtime__v1__container_status_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 	if (r < 0)
 		return r;
 	*ret = reply->status && reply->status->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING;
@@ -51,7 +51,7 @@ COMMAND(command_rm)
 	for (int i = 0; i < in->argc; i++) {
 		_cleanup_free_ char *id = NULL;
 		bool runs = false;
-		int r = client_container(in->admin, in->argv[i], &id, err);
+		int r = tool_container(in->admin, in->argv[i], &id, err);
 
 		if (r == 0 && !option_bool(in->options, "force"))
 			r = container_runs(in->admin, id, &runs, err);
@@ -72,8 +72,8 @@ static int stop_pod(const struct admin *admin, char *id, struct error *err)
 	CRI(StopPodSandboxRequest) request = RUNTIME__V1__STOP_POD_SANDBOX_REQUEST__INIT;
 
 	request.pod_sandbox_id = id;
-	return client_do(admin, "RuntimeService/StopPodSandbox", &request,
-		&runtime__v1__stop_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, err);
+	return tool_do(admin, "RuntimeService/StopPodSandbox", &request,
+		&runtime__v1__stop_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, err);
 }
 
 static int remove_pod(const struct admin *admin, char *id, struct error *err)
@@ -81,31 +81,31 @@ static int remove_pod(const struct admin *admin, char *id, struct error *err)
 	CRI(RemovePodSandboxRequest) request = RUNTIME__V1__REMOVE_POD_SANDBOX_REQUEST__INIT;
 
 	request.pod_sandbox_id = id;
-	return client_do(admin, "RuntimeService/RemovePodSandbox", &request,
-		&runtime__v1__remove_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, err);
+	return tool_do(admin, "RuntimeService/RemovePodSandbox", &request,
+		&runtime__v1__remove_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, err);
 }
 
 static int list_pods(const struct admin *admin, CRI(ListPodSandboxResponse) * *ret, struct error *err)
 {
 	CRI(ListPodSandboxRequest) request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 
-	return client_call(admin, "RuntimeService/ListPodSandbox", &request,
-		&runtime__v1__list_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, ret, err);
+	return tool_call(admin, "RuntimeService/ListPodSandbox", &request,
+		&runtime__v1__list_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, ret, err);
 }
 
 static int list_containers(const struct admin *admin, CRI(ListContainersResponse) * *ret, struct error *err)
 {
 	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
 
-	return client_call(admin, "RuntimeService/ListContainers", &request,
-		&runtime__v1__list_containers_response__descriptor, CLIENT_TIMEOUT_MS, ret, err);
+	return tool_call(admin, "RuntimeService/ListContainers", &request,
+		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, ret, err);
 }
 
 COMMAND(command_stopp)
 {
 	for (int i = 0; i < in->argc; i++) {
 		_cleanup_free_ char *id = NULL;
-		int r = client_pod(in->admin, in->argv[i], &id, err);
+		int r = tool_pod(in->admin, in->argv[i], &id, err);
 
 		if (r == 0)
 			r = stop_pod(in->admin, id, err);
@@ -143,7 +143,7 @@ COMMAND(command_rmp)
 		_cleanup_free_ char *id = NULL;
 		bool ready = false;
 
-		r = client_pod(in->admin, in->argv[i], &id, err);
+		r = tool_pod(in->admin, in->argv[i], &id, err);
 		for (size_t k = 0; r == 0 && k < pods->n_items; k++)
 			if (str_eq(pods->items[k]->id, id))
 				ready = pods->items[k]->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY;
@@ -158,8 +158,8 @@ static int prune_images(const struct admin *admin, struct error *err)
 	CRI(ListImagesRequest) request = RUNTIME__V1__LIST_IMAGES_REQUEST__INIT;
 	_cleanup_message_ CRI(ListImagesResponse) *images = NULL;
 	_cleanup_message_ CRI(ListContainersResponse) *containers = NULL;
-	int r = client_call(admin, "ImageService/ListImages", &request, &runtime__v1__list_images_response__descriptor,
-		CLIENT_TIMEOUT_MS, &images, err);
+	int r = tool_call(admin, "ImageService/ListImages", &request, &runtime__v1__list_images_response__descriptor,
+		TOOL_TIMEOUT_MS, &images, err);
 
 	if (r == 0)
 		r = list_containers(admin, &containers, err);
@@ -174,8 +174,8 @@ static int prune_images(const struct admin *admin, struct error *err)
 			continue;
 		spec.image = images->images[i]->id;
 		remove.image = &spec;
-		r = client_do(admin, "ImageService/RemoveImage", &remove,
-			&runtime__v1__remove_image_response__descriptor, CLIENT_TIMEOUT_MS, err);
+		r = tool_do(admin, "ImageService/RemoveImage", &remove,
+			&runtime__v1__remove_image_response__descriptor, TOOL_TIMEOUT_MS, err);
 		if (r == 0)
 			printf("image %s\n", spec.image);
 	}

@@ -1,5 +1,5 @@
-/* client.c - purpose: what the commands share: calls, names, files, tables and JSON. */
-#include "runtime-lite/admin/client.h"
+/* tool.c - purpose: what the commands share: calls, names, files, tables and JSON. */
+#include "runtime-lite/admin/tool.h"
 
 #include "common/base/codec.h"
 #include "common/net/rpc_client.h"
@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-int client_call(const struct admin *admin, const char *method, const void *request,
+int tool_call(const struct admin *admin, const char *method, const void *request,
 	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, void *ret_reply, struct error *err)
 {
 	_cleanup_free_ char *path = xasprintf("/runtime.v1.%s", method);
@@ -23,12 +23,12 @@ int client_call(const struct admin *admin, const char *method, const void *reque
 	return 0;
 }
 
-int client_do(const struct admin *admin, const char *method, const void *request,
+int tool_do(const struct admin *admin, const char *method, const void *request,
 	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, struct error *err)
 {
 	_cleanup_message_ void *message = NULL;
 
-	return client_call(admin, method, request, reply, timeout_ms, &message, err);
+	return tool_call(admin, method, request, reply, timeout_ms, &message, err);
 }
 
 /* How well something fits a name: 3 its id, 2 its name and alive, 1 its name or prefix of the id. Several that fit
@@ -66,13 +66,13 @@ static int chosen(const struct choice *choice, const char *what, const char *nam
 	return 0;
 }
 
-int client_container(const struct admin *admin, const char *name, char **ret_id, struct error *err)
+int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err)
 {
 	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
 	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
 	struct choice choice = { 0 };
-	int r = client_call(admin, "RuntimeService/ListContainers", &request,
-		&runtime__v1__list_containers_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+	int r = tool_call(admin, "RuntimeService/ListContainers", &request,
+		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 
 	if (r < 0)
 		return r;
@@ -93,13 +93,13 @@ static bool pod_name_fits(const CRI(PodSandboxMetadata) * m, const char *name)
 			    (strncmp(name, m->namespace_, n) == 0 && name[n] == '/' && str_eq(name + n + 1, m->name)));
 }
 
-int client_pod(const struct admin *admin, const char *name, char **ret_id, struct error *err)
+int tool_pod(const struct admin *admin, const char *name, char **ret_id, struct error *err)
 {
 	CRI(ListPodSandboxRequest) request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 	_cleanup_message_ CRI(ListPodSandboxResponse) *reply = NULL;
 	struct choice choice = { 0 };
-	int r = client_call(admin, "RuntimeService/ListPodSandbox", &request,
-		&runtime__v1__list_pod_sandbox_response__descriptor, CLIENT_TIMEOUT_MS, &reply, err);
+	int r = tool_call(admin, "RuntimeService/ListPodSandbox", &request,
+		&runtime__v1__list_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 
 	if (r < 0)
 		return r;
@@ -112,7 +112,7 @@ int client_pod(const struct admin *admin, const char *name, char **ret_id, struc
 	return chosen(&choice, "pod", name, ret_id, err);
 }
 
-int client_read_file(const char *path, const ProtobufCMessageDescriptor *type, void *ret_message, struct error *err)
+int tool_read_file(const char *path, const ProtobufCMessageDescriptor *type, void *ret_message, struct error *err)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_json_ json_t *documents = NULL;
@@ -137,20 +137,20 @@ int client_read_file(const char *path, const ProtobufCMessageDescriptor *type, v
 	return r < 0 ? error_prefix(err, "%s", path) : 0;
 }
 
-void client_print_json(const json_t *json)
+void tool_print_json(const json_t *json)
 {
 	json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 	putchar('\n');
 }
 
-void client_print_message(const void *message)
+void tool_print_message(const void *message)
 {
 	_cleanup_json_ json_t *json = message_to_json(message, MESSAGE_JSON_PROTO);
 
-	client_print_json(json);
+	tool_print_json(json);
 }
 
-int client_output(const struct invocation *in, bool with_id, enum client_output *ret, struct error *err)
+int tool_output(const struct invocation *in, bool with_id, enum tool_output *ret, struct error *err)
 {
 	const char *text = option_string(in->options, "output");
 
@@ -198,7 +198,7 @@ void table_done(struct table *t)
 	strv_done(&t->cells);
 }
 
-void client_age(int64_t unix_ns, char ret[64])
+void tool_age(int64_t unix_ns, char ret[64])
 {
 	char age[DURATION_TEXT_MAX];
 
@@ -206,7 +206,7 @@ void client_age(int64_t unix_ns, char ret[64])
 	snprintf(ret, 64, "%s ago", age);
 }
 
-void client_size(uint64_t bytes, char ret[32])
+void tool_size(uint64_t bytes, char ret[32])
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
 	double v = (double)bytes;
@@ -217,7 +217,7 @@ void client_size(uint64_t bytes, char ret[32])
 	snprintf(ret, 32, i && v < 100 ? "%.3g%s" : "%.0f%s", v, units[i]);
 }
 
-void client_short_id(const char *id, char ret[14])
+void tool_short_id(const char *id, char ret[14])
 {
 	snprintf(ret, 14, "%s", id);
 }
