@@ -27,7 +27,7 @@ void str_add(struct str *s, const char *text);
 void str_add_bytes(struct str *s, const void *p, size_t n);
 void str_add_char(struct str *s, char c);
 void str_addf(struct str *s, const char *fmt, ...) PRINTF(2, 3);
-void str_vaddf(struct str *s, const char *fmt, va_list args);
+void str_vaddf(struct str *s, const char *fmt, va_list args) PRINTF(2, 0);
 /* Removes the first n bytes. */
 void str_consume(struct str *s, size_t n);
 /* The text, owned by the caller ("" if nothing was added); s is empty afterwards. */

@@ -117,24 +117,27 @@ static enum json_scan_event in_scalar(struct json_scan *s, struct bytes *in)
 	return JSON_SCAN_MORE;
 }
 
-static void between_items(struct json_scan *s, struct bytes *in)
+static int between_items(struct json_scan *s, struct bytes *in, struct error *err)
 {
 	char c = *in->ptr;
 
+	if (c == '}')
+		return error_set(err, ERROR_INVALID, "'}' between the items of a list");
 	if (c == ']') {
 		s->state = STATE_REST; /* which takes the bracket */
-		return;
+		return 0;
 	}
 	if (c == '{' || c == '[') {
 		item_begin(s, STATE_ITEM); /* which takes the bracket */
-		return;
+		return 0;
 	}
 	if (!is_space(c) && c != ',') {
 		item_begin(s, STATE_SCALAR);
-		return;
+		return 0;
 	}
 	in->ptr++;
 	in->len--;
+	return 0;
 }
 
 /* At depth 1: which key are we behind? */
@@ -212,8 +215,7 @@ static int step(struct json_scan *s, struct bytes *in, enum json_scan_event *ret
 		return r;
 	}
 	case STATE_ITEMS:
-		between_items(s, in);
-		return 0;
+		return between_items(s, in, err);
 	case STATE_ITEM:
 		*ret = in_item(s, in);
 		return s->depth > DEPTH_MAX ? error_set(err, ERROR_INVALID, "object nested too deeply") : 0;

@@ -334,6 +334,18 @@ static json_t *build(struct builder *b, const yaml_event_t *event, unsigned dept
 	return value;
 }
 
+/* Takes the document; null is an empty one. */
+static int add_document(json_t *documents, json_t *value, struct error *err)
+{
+	if (json_is_null(value))
+		json_decref(value);
+	else
+		json_array_append_new(documents, value);
+	if (json_array_size(documents) > YAML_DOCUMENTS_MAX)
+		return error_set(err, ERROR_EXHAUSTED, "more than %d documents", YAML_DOCUMENTS_MAX);
+	return 0;
+}
+
 /* The documents up to the end of the stream. */
 static int build_stream(struct builder *b, json_t *documents)
 {
@@ -354,12 +366,9 @@ static int build_stream(struct builder *b, json_t *documents)
 			continue;
 		}
 		json_t *value = build(b, &event, 0);
-		if (!value)
-			return -EINVAL;
-		if (json_is_null(value))
-			json_decref(value);
-		else
-			json_array_append_new(documents, value);
+		int r = value ? add_document(documents, value, b->err) : -EINVAL;
+		if (r < 0)
+			return r;
 	}
 }
 
@@ -378,9 +387,9 @@ static int read_json_stream(const char *text, size_t len, json_t *documents, str
 
 			return text[start] == '{' && (text[second] == '"' || text[second] == '}') && !json_array_size(documents) ? -EINVAL : -ENOENT;
 		}
-		json_array_append_new(documents, value);
-		if (json_array_size(documents) > YAML_DOCUMENTS_MAX)
-			return error_set(err, ERROR_EXHAUSTED, "more than %d documents", YAML_DOCUMENTS_MAX);
+		int r = add_document(documents, value, err);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

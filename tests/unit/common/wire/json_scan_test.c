@@ -25,7 +25,7 @@ static const struct {
 	{ JSON_SCAN_LIST, "{\"items\":[1, \"a,]\" ,null,[{}],{}]}", "<1><\"a,]\" ><null><[{}]><{}>{\"items\":[]}" },
 	{ JSON_SCAN_LIST, "{\"items\":[{\"a\":\"]}\"}]}", "<{\"a\":\"]}\"}>{\"items\":[]}" },
 	{ JSON_SCAN_LIST, "{\"items\":[{\"a\":1", "..." }, { JSON_SCAN_LIST, "{\"items\":[{}]", "<{}>..." }, { JSON_SCAN_LIST, "{\"items\":[{}],\"a\":\"", "<{}>..." },
-	{ JSON_SCAN_LIST, "{} x", "{}bytes behind the end of a list" }, { JSON_SCAN_LIST, "", "" },
+	{ JSON_SCAN_LIST, "{\"items\":[1}", "<1>'}' between the items of a list" }, { JSON_SCAN_LIST, "{} x", "{}bytes behind the end of a list" }, { JSON_SCAN_LIST, "", "" },
 	{ JSON_SCAN_LIST, "{\"items\":[{\"a\":\"0123456789012345678901234567890123456789\"},{}]}", "<!><{}>{\"items\":[]}" },
 };
 
