@@ -60,7 +60,7 @@ static bool knows_pods(const struct base_config *config, bool v6)
 /* meta priority set <key> map @set meta priority vmap @plans: the next stage of the way. */
 static void dispatch(struct nftnl_rule *rule, enum set_id set, enum set_id plans)
 {
-	expr_lookup_fields(rule, set, set_spec(set)->key, 0);
+	expr_lookup_fields(rule, set);
 	expr_meta_set(rule, NFT_META_PRIORITY, 0);
 	expr_meta_load(rule, NFT_META_PRIORITY, 0);
 	expr_lookup_verdict(rule, plans, 0);
@@ -73,17 +73,7 @@ static enum set_id port_set(enum set_id base, bool node_port, bool v6)
 
 /* ---- chains of plans ---- */
 
-static void rule_dnat(const struct base_config *config, struct base_chain *chain, const struct plan *plan, uint32_t n)
-{
-	struct nftnl_rule *rule = rule_add(config, chain);
-	enum set_id set = port_set(SET_ENDPOINT, plan->node_port, plan->v6);
-
-	if (!plan->node_port)
-		expr_family(rule, plan->v6);
-	expr_numgen(rule, 0, n, plan->flavour == FLAVOUR_INSIDE ? INSIDE_BASE : 0);
-	expr_lookup_fields(rule, set, set_spec(set)->key, 1);
-	expr_dnat(rule, plan->v6);
-}
+static const char *const dnat_names[2][2] = { { "dnat4", "dnat6" }, { "portdnat4", "portdnat6" } };
 
 static void rule_masquerade_mark(const struct base_config *config, struct base_chain *chain, const struct plan *plan)
 {
@@ -145,17 +135,38 @@ void base_plan_chain(const struct base_config *config, uint32_t id, struct base_
 		fill_divert(config, ret, &plan);
 		return;
 	}
-	struct nftnl_rule *rule = rule_add(config, ret);
-	expr_immediate_u32(rule, 0, 0);
-	expr_meta_set(rule, NFT_META_PRIORITY, 0);
 	rule_masquerade_mark(config, ret, &plan);
-	rule_dnat(config, ret, &plan, plan.n);
-	if (plan.n > 1)
-		rule_dnat(config, ret, &plan, 1);
-	rule_goto(config, ret, NF_DROP, NULL);
+	struct nftnl_rule *rule = rule_add(config, ret);
+	expr_numgen(rule, 0, plan.n, plan.flavour == FLAVOUR_INSIDE ? INSIDE_BASE : 0);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+	rule_goto(config, ret, NFT_GOTO, dnat_names[plan.node_port][plan.v6]);
 }
 
 /* ---- constant chains ---- */
+
+static void rule_dnat(const struct base_config *config, struct base_chain *chain, bool node_port, bool v6)
+{
+	struct nftnl_rule *rule = rule_add(config, chain);
+
+	if (!node_port)
+		expr_family(rule, v6);
+	expr_lookup_fields(rule, port_set(SET_ENDPOINT, node_port, v6));
+	expr_dnat(rule, v6);
+}
+
+/* The look-up may miss in the instant of a commit: the number was drawn below the old count. Number 0 is there as long
+ * as any is; else the sender tries again. */
+static void fill_dnat(const struct base_config *config, struct base_chain *chain, bool node_port, bool v6)
+{
+	struct nftnl_rule *rule;
+
+	rule_dnat(config, chain, node_port, v6);
+	rule = rule_add(config, chain);
+	expr_immediate_u32(rule, 0, 0);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+	rule_dnat(config, chain, node_port, v6);
+	rule_goto(config, chain, NF_DROP, NULL);
+}
 
 static void fill_services(const struct base_config *config, struct base_chain *chain)
 {
@@ -232,6 +243,10 @@ static void fill_postrouting(const struct base_config *config, struct base_chain
 	struct nftnl_rule *rule;
 	uint32_t zero = 0;
 
+	rule = rule_add(config, chain);
+	expr_ct_bits(rule, NFT_CT_STATUS, CT_STATUS_DNAT);
+	expr_immediate_u32(rule, 0, 0);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		rule = rule_add(config, chain);
 		expr_ct_bits(rule, NFT_CT_STATUS, CT_STATUS_DNAT);
@@ -277,6 +292,8 @@ struct base_chain *base_chains(const struct base_config *config, size_t *ret_n)
 	size_t n = 0;
 
 	fill_services(config, chain_add(chains, &n, "services"));
+	for (unsigned i = 0; i < 4; i++)
+		fill_dnat(config, chain_add(chains, &n, dnat_names[i / 2][i % 2]), i / 2, i % 2);
 	fill_refuse(config, chain_add(chains, &n, "refuse"));
 	fill_unserved(config, chain_add(chains, &n, "unserved"));
 	rule_goto(config, hook_add(chains, &n, "prerouting", "nat", NF_INET_PRE_ROUTING, -100), NFT_JUMP, "services");

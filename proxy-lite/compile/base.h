@@ -6,14 +6,14 @@
  *
  *	prerouting, output (nat)      -> services: look up frontend, or for one of the node's addresses nodeport; the
  *	                                 result is a plan id, which `plan` turns into a chain
- *	cluster4_3, external4_3, ...  draw a number below 3, look up (number, frontend) in endpoint, DNAT. A look-up may
- *	                                 miss in the instant of a commit: then number 0 is tried, then the packet is
- *	                                 dropped and its sender tries again.
+ *	cluster4_3, external4_3, ...  mark for masquerade if need be, draw a number below 3
+ *	dnat4                         look up (number, frontend) in endpoint, DNAT. No chain of a number uses a big
+ *	                                 map itself, because the kernel walks a map when a new chain first uses it.
  *	divert4                       externalTrafficPolicy Local: pods and this node go to `inside`, others to `local`
  *	input, forward, output_filter -> unserved: frontends without endpoints refuse, or keep silent
  *	postrouting (nat)             masquerade endpoints that reach themselves, and what was marked
  *
- * The plan id and the number travel in skb->priority, which is put back to 0 (forwarding sets it anew anyway).
+ * The plan id and the number travel in skb->priority, which is put back to 0 on the way out (forwarding sets it anyway).
  */
 #pragma once
 #include "proxy-lite/compile/frontend.h"

@@ -144,19 +144,17 @@ void expr_field(struct nftnl_rule *rule, enum field field, unsigned reg)
 	case FIELD_PRIORITY:
 		expr_meta_load(rule, NFT_META_PRIORITY, reg);
 		break;
-	case FIELD_NUMBER:
 	case FIELD_END:
 		assert(!"not a field of a packet");
 	}
 }
 
-static void load_fields(struct nftnl_rule *rule, const enum field *fields, unsigned first)
+static void load_fields(struct nftnl_rule *rule, const enum field *fields)
 {
 	unsigned reg = 0;
 
 	for (unsigned i = 0; fields[i] != FIELD_END; i++) {
-		if (i >= first)
-			expr_field(rule, fields[i], reg);
+		expr_field(rule, fields[i], reg);
 		reg += (unsigned)(field_len(fields[i]) + 3) / 4;
 	}
 }
@@ -171,9 +169,9 @@ static struct nftnl_expr *lookup(struct nftnl_rule *rule, enum set_id set)
 	return e;
 }
 
-void expr_lookup_fields(struct nftnl_rule *rule, enum set_id set, const enum field *fields, unsigned first)
+void expr_lookup_fields(struct nftnl_rule *rule, enum set_id set)
 {
-	load_fields(rule, fields, first);
+	load_fields(rule, set_spec(set)->key);
 	nftnl_expr_set_u32(lookup(rule, set), NFTNL_EXPR_LOOKUP_DREG, reg_number(0));
 }
 
@@ -187,7 +185,7 @@ void expr_lookup_verdict(struct nftnl_rule *rule, enum set_id set, unsigned reg)
 
 void expr_member(struct nftnl_rule *rule, enum set_id set)
 {
-	load_fields(rule, set_spec(set)->key, 0);
+	load_fields(rule, set_spec(set)->key);
 	lookup(rule, set);
 }
 

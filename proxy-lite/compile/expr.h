@@ -27,9 +27,8 @@ void expr_family(struct nftnl_rule *rule, bool v6);
 void expr_interface(struct nftnl_rule *rule, uint32_t key, const char *name, bool not);
 /* Loads a field of the packet. */
 void expr_field(struct nftnl_rule *rule, enum field field, unsigned reg);
-/* Loads the fields from number `first` on side by side (those before are in registers already), looks the key up, and
- * leaves the value in register 0. */
-void expr_lookup_fields(struct nftnl_rule *rule, enum set_id set, const enum field *fields, unsigned first);
+/* Loads the set's key fields side by side, looks them up, and leaves the value in register 0. */
+void expr_lookup_fields(struct nftnl_rule *rule, enum set_id set);
 /* Looks register `reg` up in a verdict map and goes there. */
 void expr_lookup_verdict(struct nftnl_rule *rule, enum set_id set, unsigned reg);
 /* Only packets whose fields are in the set go on. */

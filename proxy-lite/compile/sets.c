@@ -16,13 +16,13 @@ static const struct set_spec specs[SET_COUNT] = {
 	[SET_PLAN] = { "plan", PLAN_ID, NONE, true },
 	[SET_LOCAL_PLAN] = { "localplan", PLAN_ID, NONE, true },
 	TWINS(FRONTEND, "frontend", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
-	TWINS(ENDPOINT, "endpoint", KEY(FIELD_NUMBER, ADDRESS(4)), KEY(FIELD_NUMBER, ADDRESS(6)), TARGET(4), TARGET(6), true),
+	TWINS(ENDPOINT, "endpoint", KEY(FIELD_PRIORITY, ADDRESS(4)), KEY(FIELD_PRIORITY, ADDRESS(6)), TARGET(4), TARGET(6), true),
 	TWINS(REFUSE, "refuse", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(DROP, "drop", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(INSIDE, "inside", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
 	TWINS(LOCAL, "local", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
 	TWINS(PORT_FRONTEND, "nodeport", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
-	TWINS(PORT_ENDPOINT, "portendpoint", KEY(FIELD_NUMBER, NODE_PORT), KEY(FIELD_NUMBER, NODE_PORT), TARGET(4),
+	TWINS(PORT_ENDPOINT, "portendpoint", KEY(FIELD_PRIORITY, NODE_PORT), KEY(FIELD_PRIORITY, NODE_PORT), TARGET(4),
 		TARGET(6), true),
 	TWINS(PORT_REFUSE, "portrefuse", KEY(NODE_PORT), KEY(NODE_PORT), NONE, NONE, false),
 	TWINS(PORT_DROP, "portdrop", KEY(NODE_PORT), KEY(NODE_PORT), NONE, NONE, false),
@@ -35,9 +35,9 @@ static const struct set_spec specs[SET_COUNT] = {
 
 /* Numbers of nft's own making (its enum datatypes, its expression ids, its protocol descriptions), as 1.0.6 writes
  * them and later ones read them. */
-enum { TYPE_INTEGER = 4, TYPE_IPADDR = 7, TYPE_IP6ADDR = 8, TYPE_INET_PROTOCOL = 12, TYPE_INET_SERVICE = 13,
+enum { TYPE_IPADDR = 7, TYPE_IP6ADDR = 8, TYPE_INET_PROTOCOL = 12, TYPE_INET_SERVICE = 13,
 	TYPE_CLASSID = 23 };
-enum { EXPR_VERDICT = 1, EXPR_PAYLOAD = 7, EXPR_META = 9, EXPR_CONCAT = 13, EXPR_NUMGEN = 23 };
+enum { EXPR_VERDICT = 1, EXPR_PAYLOAD = 7, EXPR_META = 9, EXPR_CONCAT = 13 };
 enum { PROTO_TH = 11, PROTO_IP = 12, PROTO_IP6 = 13 };
 enum { ORDER_INVALID, ORDER_HOST, ORDER_BIG };
 enum { UDATA_KEY_ORDER, UDATA_DATA_ORDER, UDATA_KEY_TYPEOF = 3, UDATA_DATA_TYPEOF, UDATA_DATA_INTERVAL = 6 };
@@ -45,7 +45,6 @@ enum { UDATA_KEY_ORDER, UDATA_DATA_ORDER, UDATA_KEY_TYPEOF = 3, UDATA_DATA_TYPEO
 static const struct {
 	uint8_t len, type, order, expr, argument[2];
 } fields[] = {
-	[FIELD_NUMBER] = { 4, TYPE_INTEGER, ORDER_HOST, EXPR_NUMGEN, { 0, 0 } },
 	[FIELD_SADDR4] = { 4, TYPE_IPADDR, ORDER_BIG, EXPR_PAYLOAD, { PROTO_IP, 11 } },
 	[FIELD_DADDR4] = { 4, TYPE_IPADDR, ORDER_BIG, EXPR_PAYLOAD, { PROTO_IP, 12 } },
 	[FIELD_SADDR6] = { 16, TYPE_IP6ADDR, ORDER_BIG, EXPR_PAYLOAD, { PROTO_IP6, 8 } },
@@ -140,11 +139,6 @@ static size_t field_typeof(enum field field, uint8_t *buf)
 		break;
 	case EXPR_META:
 		q = put_u32(q, 0, fields[field].argument[0]);
-		break;
-	case EXPR_NUMGEN:
-		q = put_u32(q, 0, NFT_NG_RANDOM);
-		q = put_u32(q, 1, 65536);
-		q = put_u32(q, 2, 0);
 		break;
 	}
 	p = put_u32(p, 0, fields[field].expr);

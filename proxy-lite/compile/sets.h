@@ -6,7 +6,8 @@
  *
  *	plan          plan id : verdict       one element for each chain that draws an endpoint
  *	frontend      daddr.proto.port : plan id         what to do with a flow to this address
- *	endpoint      number.daddr.proto.port : address.port   endpoints of it, numbered without holes
+ *	endpoint      number.daddr.proto.port : address.port   endpoints of it, numbered without holes; nft calls
+ *	              the number a priority, because it travels in that field, and prints 3 as 0:3
  *	refuse, drop  daddr.proto.port        has no endpoint: answer so, or (local traffic policies) keep silent
  *	port*         the same for node ports: no address in the key; valid for the addresses in nodeip
  *	inside, local daddr.proto.port : plan id   second look-up of frontends whose clients get different endpoints
@@ -55,7 +56,6 @@ enum set_id {
 };
 
 enum field {
-	FIELD_NUMBER,
 	FIELD_SADDR4,
 	FIELD_DADDR4,
 	FIELD_SADDR6,

@@ -10,11 +10,12 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-enum { RUN_TRIES = 12, REFUSALS_MAX = 200 };
+/* Bigger commits are made without listening, see monitor_pause(). */
+enum { RUN_TRIES = 12, REFUSALS_MAX = 200, BIG_COMMIT_BYTES = 64 * 1024 };
 
 int sync_init(struct sync *s, const struct base_config *config, struct services *services, struct error *err)
 {
-	*s = (struct sync){ .config = *config, .services = services, .nl = NETLINK_INIT };
+	*s = (struct sync){ .config = *config, .services = services, .nl = NETLINK_INIT, .monitor.nl.fd = -1 };
 	table_init(&s->table);
 	return netlink_open(&s->nl, NETLINK_NETFILTER, err);
 }
@@ -22,6 +23,7 @@ int sync_init(struct sync *s, const struct base_config *config, struct services 
 void sync_done(struct sync *s)
 {
 	netlink_close(&s->nl);
+	monitor_close(&s->monitor);
 	table_done(&s->table);
 	strays_done(&s->strays);
 	repair_done(&s->repair);
@@ -200,20 +202,67 @@ static void refuse(struct sync *s, struct changes *changes, uint32_t cause, cons
 	changes_refuse(changes, &s->table, cause);
 }
 
-/* After -ERESTART: takes the new generation, or forgets what we know if our table may be concerned. */
-static int settle(struct sync *s, struct error *err)
+int sync_listen(struct sync *s, struct error *err)
 {
-	bool touched = true;
-	uint32_t gen = s->gen;
-	int r = s->settle ? s->settle(s->data, &touched, &gen, err) : 0;
+	return monitor_open(&s->monitor, s->config.table, s->nl.portid, err);
+}
 
-	if (r < 0)
-		return r;
-	if (touched)
+bool sync_check_generation(struct sync *s)
+{
+	uint32_t gen = 0;
+
+	if (s->loaded && (dump_generation(&s->nl, &gen, NULL) < 0 || gen != s->gen))
 		s->loaded = false;
-	else
-		s->gen = gen;
-	return 0;
+	return !s->loaded;
+}
+
+bool sync_hear(struct sync *s, struct monitor_news *news)
+{
+	struct error err = ERROR_INIT;
+	bool was_loaded = s->loaded;
+
+	if (monitor_read(&s->monitor, news, &err) < 0) {
+		log_warning("%s", err.text);
+		news->lost = true;
+	}
+	if (news->touched)
+		s->loaded = false;
+	else if (news->lost)
+		sync_check_generation(s);
+	else if ((int32_t)(news->gen - s->gen) > 0)
+		s->gen = news->gen;
+	return was_loaded && !s->loaded;
+}
+
+/* After -ERESTART: takes the new generation, or forgets what we know if our table may be concerned. */
+static void settle(struct sync *s)
+{
+	struct monitor_news news;
+	uint32_t before = s->gen;
+
+	if (s->monitor.nl.fd < 0)
+		s->loaded = false;
+	else if (!sync_hear(s, &news) && s->gen == before)
+		s->loaded = false; /* a generation that nobody told us of */
+}
+
+/* The generation of the answer stays the one that our commit made, unless somebody commits behind our back. */
+static int commit(struct sync *s, struct batch *batch, struct batch_fault *fault, struct error *err)
+{
+	bool pause = s->monitor.nl.fd >= 0 && batch_bytes(batch) > BIG_COMMIT_BYTES;
+	int r;
+
+	if (pause)
+		monitor_pause(&s->monitor, true);
+	r = batch_commit(batch, &s->nl, s->gen, fault, err);
+	if (r == 0)
+		s->gen++;
+	if (pause) {
+		monitor_pause(&s->monitor, false);
+		if (r == 0)
+			s->check = true;
+	}
+	return r;
 }
 
 enum outcome { DONE, AGAIN, FAILED };
@@ -231,11 +280,14 @@ static enum outcome attempt(struct sync *s, bool *reloaded, struct error *err)
 	for (int refusals = 0;;) {
 		_cleanup_(batch_free_p) struct batch *batch = build(s, &changes, singles);
 		struct batch_fault fault;
-		int r = batch_is_empty(batch) ? 0 : batch_commit(batch, &s->nl, s->gen, &fault, err);
+		int r = batch_is_empty(batch) ? 0 : commit(s, batch, &fault, err);
 
 		if (r == 0) {
-			s->gen += !batch_is_empty(batch);
 			finish(s, &changes, batch, start_ns);
+			/* While we did not listen, somebody may have spoken. */
+			if (s->check && sync_check_generation(s))
+				log_debug("reading the table back, because somebody committed right after us");
+			s->check = false;
 			return DONE;
 		}
 		if (r != -ERESTART && fault.cause != BATCH_NO_CAUSE && *reloaded && r != -ENOMEM && refusals < REFUSALS_MAX) {
@@ -247,8 +299,10 @@ static enum outcome attempt(struct sync *s, bool *reloaded, struct error *err)
 			continue;
 		}
 		changes_drop(&changes, s->services, &s->table);
-		if (r == -ERESTART)
-			return settle(s, err) < 0 ? FAILED : AGAIN;
+		if (r == -ERESTART) {
+			settle(s);
+			return AGAIN;
+		}
 		if (*reloaded)
 			return FAILED;
 		log_debug("reading the table back, because a batch was refused: %s", err->text);
@@ -320,14 +374,15 @@ int sync_collect(struct sync *s, struct error *err)
 	}
 	if (batch_is_empty(batch))
 		return 0;
-	r = batch_commit(batch, &s->nl, s->gen, &fault, err);
-	if (r == -ERESTART)
-		return settle(s, err); /* the next time, then */
+	r = commit(s, batch, &fault, err);
+	if (r == -ERESTART) { /* the next time, then */
+		settle(s);
+		return 0;
+	}
 	if (r < 0) {
 		s->loaded = false;
 		return r;
 	}
-	s->gen++;
 	for (size_t i = 0; i < s->table.refs.cap; i++)
 		if (idle_chain(&s->table.refs.slots[i]))
 			s->table.refs.slots[i].held = false;

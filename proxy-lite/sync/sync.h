@@ -5,7 +5,7 @@
  *
  *	not loaded --dump--> loaded: the held table is known, of generation `gen`
  *	loaded: plan, emit, commit. Refused because of another generation: somebody committed; if it was about our table
- *	        (sync_forget()), dump again; else take the new generation and try again.
+ *	        (the monitor knows), dump again; else take the new generation and try again.
  *	        Refused because of an element: what we believe may be wrong, so dump once; if it is refused again, that
  *	        frontend is left out and named in the problems.
  */
@@ -13,6 +13,7 @@
 #include "proxy-lite/compile/change.h"
 #include "proxy-lite/compile/structure.h"
 #include "proxy-lite/kernel/batch.h"
+#include "proxy-lite/kernel/monitor.h"
 
 struct sync_stats {
 	uint64_t commits, failures, repairs, refused, elements;
@@ -29,6 +30,7 @@ struct sync {
 	bool loaded; /* `table` is what the kernel holds */
 	bool fresh;  /* ... just read: what nobody claims goes away with the next transaction */
 	uint32_t gen;
+	bool check;  /* private: compare generations after this commit */
 	struct table table;
 	struct strays strays;
 	struct repair repair;
@@ -40,14 +42,19 @@ struct sync {
 	struct frontend_key *gone;
 	size_t n_gone, cap_gone;
 	struct sync_stats stats;
-	/* Asked after a generation conflict: was it about our table? Returns the generation now. NULL: assume it was. */
-	int (*settle)(void *data, bool *ret_touched, uint32_t *ret_gen, struct error *err);
-	void *data;
+	struct monitor monitor; /* not open in commands and benches */
 };
 
 /* Opens the socket; services and the config's strings are borrowed. */
 int sync_init(struct sync *s, const struct base_config *config, struct services *services, struct error *err) MUST_USE;
 void sync_done(struct sync *s);
+/* Starts to hear of foreign changes. Poll sync_monitor_fd() for reading, then call sync_hear(). */
+int sync_listen(struct sync *s, struct error *err) MUST_USE;
+/* Reads notifications. True when our table was changed by somebody else (or may have been): it is forgotten then, and
+ * the next run repairs it. `news` tells who. */
+bool sync_hear(struct sync *s, struct monitor_news *news);
+/* Compares the generation, for when notifications were lost; true as above. */
+bool sync_check_generation(struct sync *s);
 /* Addresses that node ports are served on; copied. True if they differ from before. */
 bool sync_set_node_ips(struct sync *s, const struct ip *ips, size_t n);
 /* Reads the table back. */

@@ -1,0 +1,67 @@
+/*
+ * proxy.h - purpose: the running daemon: when to sync, repair, sweep flows and collect chains.
+ *
+ * Loop thread only. All state changes lead to a kick; a kick starts a timer; the timer syncs what is dirty. So changes
+ * that arrive together are one transaction, and a failure is only a later timer.
+ */
+#pragma once
+#include "proxy-lite/kernel/addresses.h"
+#include "proxy-lite/sync/sync.h"
+#include "proxy-lite/watch/watch.h"
+
+#include <uv.h>
+
+struct proxy_options {
+	struct base_config base;
+	struct node_identity node;
+	struct sock_address api;
+	struct address_choice node_addresses; /* ownership goes over */
+	uint64_t min_sync_ms;                 /* shortest time between two transactions */
+	uint64_t check_ms;                    /* how often the generation is compared, as a safety net */
+};
+
+/* Buckets of durations in seconds, doubling from 1 ms; Prometheus style, last one is +Inf. */
+enum { DURATION_BUCKETS = 16 };
+struct durations {
+	uint64_t buckets[DURATION_BUCKETS];
+	uint64_t count;
+	double sum_s;
+};
+
+struct proxy {
+	struct proxy_options options;
+	uv_loop_t *loop;
+	struct services services;
+	struct sync sync;
+	struct watch *watch;
+	struct netlink addresses;
+	uv_poll_t monitor_poll, address_poll;
+	uv_timer_t sync_timer, check_timer, flow_timer, collect_timer, address_timer;
+	unsigned open_handles;
+	void (*closed)(void *data);
+	void *closed_data;
+
+	/* Level state of the sync: */
+	bool synced_once;
+	uint64_t started_ms;      /* wall clock */
+	uint64_t dirty_since_ns;  /* monotonic: oldest change not yet in the kernel; 0: none */
+	uint64_t last_sync_ns;    /* monotonic, end of the last good run */
+	uint64_t last_sync_ms;    /* wall clock, the same */
+	uint64_t last_queued_ms;  /* wall clock, last kick */
+	uint64_t repair_ns;       /* monotonic: last repair */
+	unsigned failures;        /* in a row */
+	char last_error[ERROR_TEXT_MAX];
+	unsigned flow_rounds; /* sweeps of flows still to come */
+
+	/* For metrics: */
+	struct durations sync_durations, full_durations, partial_durations, programming;
+	uint64_t repairs, flows_deleted, healthz[2], livez[2];
+	uint64_t synced_changes[2]; /* services.changes at the last good sync */
+};
+
+int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options, struct error *err) MUST_USE;
+/* `closed` is called when all handles are closed. The table stays as it is. */
+void proxy_stop(struct proxy *p, void (*closed)(void *data), void *data);
+void proxy_done(struct proxy *p);
+/* Is what the API wants in the kernel, or at least not late? */
+bool proxy_healthy(const struct proxy *p);

@@ -1,0 +1,27 @@
+/*
+ * watch.h - purpose: follow Services and EndpointSlices of an API server into the model.
+ *
+ * Loop thread only.
+ */
+#pragma once
+#include "common/net/sock.h"
+#include "proxy-lite/model/services.h"
+
+#include <uv.h>
+
+struct watch;
+
+struct watch_options {
+	struct sock_address address; /* of the API */
+	struct services *services;   /* borrowed */
+	/* Something that matters changed, or a list came to its end. */
+	void (*changed)(void *data);
+	void *data;
+};
+
+struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options);
+void watch_stop(struct watch *watch);
+/* Both lists were read to the end at least once: what is not in the model does not exist. */
+bool watch_synced(const struct watch *watch);
+/* For people: NULL while connected, else what is wrong. Borrowed. */
+const char *watch_trouble(const struct watch *watch);
