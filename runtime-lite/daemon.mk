@@ -15,3 +15,11 @@ $(MONITOR): $(MONITOR_SRC:%.c=$(B)/monitor/%.o)
 	$(CC) -static -no-pie -Wl,--gc-sections,-z,noseparate-code -o $@.new $^
 	mv -f $@.new $@
 all runtime-lite: $(MONITOR)
+
+# The image puller: libcurl, zlib and libzstd are loaded there, never into the daemon.
+LIBS_runtime-lite += zlib libzstd
+PULL := $(B)/libexec/runtime-lite/pull
+$(PULL): $(patsubst %.c,$(B)/%.o,$(wildcard runtime-lite/pull/*.c)) $(B)/libruntime-lite.a $(B)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,libcurl libseccomp libcap zlib libzstd jansson) -lpthread
+all runtime-lite: $(PULL)
