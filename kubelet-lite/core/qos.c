@@ -156,12 +156,10 @@ char *qos_cgroup_path(const char *root, enum qos_class qos, bool systemd)
 	return xasprintf("%s/kubepods/%s", base, class_name(qos));
 }
 
-static char *pod_slice(const struct pod *pod)
+static char *slice_name(enum qos_class qos, const char *uid)
 {
-	enum qos_class qos = pod_qos(pod);
-	char *slice = qos == QOS_GUARANTEED
-			      ? xasprintf("kubepods-pod%s.slice", pod->uid)
-			      : xasprintf("kubepods-%s-pod%s.slice", class_name(qos), pod->uid);
+	char *slice = qos == QOS_GUARANTEED ? xasprintf("kubepods-pod%s.slice", uid)
+					    : xasprintf("kubepods-%s-pod%s.slice", class_name(qos), uid);
 
 	/* Dashes are levels to systemd. */
 	for (char *p = strstr(slice, "-pod") + 4; *p && *p != '.'; p++)
@@ -170,15 +168,28 @@ static char *pod_slice(const struct pod *pod)
 	return slice;
 }
 
+static char *cgroup_path(const char *root, enum qos_class qos, const char *uid, bool systemd)
+{
+	_cleanup_free_ char *parent = qos_cgroup_path(root, qos, systemd);
+	_cleanup_free_ char *slice = systemd ? slice_name(qos, uid) : NULL;
+
+	return systemd ? xasprintf("%s/%s", parent, slice) : xasprintf("%s/pod%s", parent, uid);
+}
+
 char *pod_cgroup_path(const char *root, const struct pod *pod, bool systemd)
 {
-	_cleanup_free_ char *parent = qos_cgroup_path(root, pod_qos(pod), systemd);
-	_cleanup_free_ char *slice = systemd ? pod_slice(pod) : NULL;
-
-	return systemd ? xasprintf("%s/%s", parent, slice) : xasprintf("%s/pod%s", parent, pod->uid);
+	return cgroup_path(root, pod_qos(pod), pod->uid, systemd);
 }
 
 char *pod_cgroup_parent(const char *root, const struct pod *pod, bool systemd)
 {
-	return systemd ? pod_slice(pod) : pod_cgroup_path(root, pod, false);
+	return systemd ? slice_name(pod_qos(pod), pod->uid) : pod_cgroup_path(root, pod, false);
+}
+
+void pod_cgroup_candidates(const char *root, const char *uid, bool systemd, struct strv *ret)
+{
+	static const enum qos_class all[] = { QOS_GUARANTEED, QOS_BURSTABLE, QOS_BEST_EFFORT };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		strv_add_take(ret, cgroup_path(root, all[i], uid, systemd));
 }

@@ -33,3 +33,5 @@ char *qos_cgroup_path(const char *root, enum qos_class qos, bool systemd) MUST_U
 char *pod_cgroup_path(const char *root, const struct pod *pod, bool systemd) MUST_USE;
 /* The cgroup_parent that CRI gets: the path, or the slice's name. */
 char *pod_cgroup_parent(const char *root, const struct pod *pod, bool systemd) MUST_USE;
+/* Where a pod's cgroup may be when its class is not known: one path for each class. */
+void pod_cgroup_candidates(const char *root, const char *uid, bool systemd, struct strv *ret);

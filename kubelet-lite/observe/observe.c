@@ -97,9 +97,13 @@ static void fold(struct pod_worker *w, struct observation *o)
 	read_messages(w, o);
 	w->signature = listing_signature(&o->listing);
 	w->seen.observed = w->adopted = true;
-	for (size_t i = 0; i < w->pod->n_containers; i++)
+	for (size_t i = 0; i < w->pod->n_containers; i++) {
 		if (changed[i])
 			pod_new_instance(w, i, true);
+		else if (w->seen.c[i].now.state == STATE_EXITED &&
+			(w->seen.c[i].op == OP_PRE_STOP || w->seen.c[i].op == OP_POST_START))
+			effect_give_up(w, i);
+	}
 	if (first) {
 		json_decref(w->last_status);
 		w->last_status = NULL;

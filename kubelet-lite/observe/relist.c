@@ -3,6 +3,7 @@
 
 #include "kubelet-lite/observe/fold.h"
 #include "kubelet-lite/observe/observe.h"
+#include "kubelet-lite/worker/end.h"
 
 enum { FAST_MS = 1000, RETRY_MS = 500, STATUS_EVERY_MS = 30000 };
 
@@ -173,12 +174,13 @@ static void compare(struct relist *r)
 {
 	struct map groups = MAP_INIT, live = MAP_INIT;
 	struct map_iter it = MAP_ITER_INIT;
+	bool first = !r->node->ready;
 
 	group_lists(r, &groups);
 	while (map_next(&groups, &it))
 		if (((struct group *)it.value)->live)
 			map_put(&live, it.key, it.value);
-	if (!r->node->ready)
+	if (first)
 		node_set_ready(r->node, &live);
 	it = MAP_ITER_INIT;
 	while (map_next(&groups, &it)) {
@@ -199,6 +201,8 @@ static void compare(struct relist *r)
 	}
 	map_done(&live);
 	map_done_values(&groups, free);
+	if (first)
+		end_sweep(r->node);
 }
 
 static void lists_done(struct relist *r)

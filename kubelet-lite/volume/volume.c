@@ -77,8 +77,6 @@ static int apply_group(int dir_fd, gid_t gid, int depth, struct error *err)
 	struct dirent *e;
 	struct stat st;
 
-	if (fstat(dir_fd, &st) < 0 || own_group(dir_fd, &st, gid) < 0)
-		r = error_sys(err, errno, "set the fsGroup");
 	while (d && r == 0 && depth < 256 && (e = readdir(d))) {
 		if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
 			continue;
@@ -97,6 +95,9 @@ static int apply_group(int dir_fd, gid_t gid, int depth, struct error *err)
 		closedir(d);
 	else if (list >= 0)
 		close(list);
+	/* Last, so that a directory which has its group is known to be done. */
+	if (r == 0 && (fstat(dir_fd, &st) < 0 || own_group(dir_fd, &st, gid) < 0))
+		r = error_sys(err, errno, "set the fsGroup");
 	return r;
 }
 
@@ -115,7 +116,7 @@ static int set_up_empty_dir(const struct volume_step *s, struct error *err)
 	/* As the kubelet: everybody may write, unless an fsGroup says who. Once, not at each start. */
 	if ((st.st_mode & 0777) != 0777 && fchmod(fd, 0777) < 0)
 		return error_sys(err, errno, "chmod %s", s->path);
-	if (s->fs_group < 0 || (s->group_on_mismatch && st.st_gid == (gid_t)s->fs_group))
+	if (s->fs_group < 0 || (st.st_gid == (gid_t)s->fs_group && (st.st_mode & S_ISGID)))
 		return 0;
 	return apply_group(fd, (gid_t)s->fs_group, 0, err);
 }

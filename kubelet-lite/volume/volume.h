@@ -18,7 +18,6 @@ struct volume_step {
 	char *host_type;
 	struct payload payload;
 	int64_t fs_group; /* -1: none */
-	bool group_on_mismatch;
 };
 void volume_step_done(struct volume_step *step);
 

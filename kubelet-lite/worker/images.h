@@ -5,6 +5,7 @@
  * waits for others that are pulled. Loop thread only.
  */
 #pragma once
+#include "kubelet-lite/core/credentials.h"
 #include "kubelet-lite/cri/client.h"
 #include "kubelet-lite/model/pod.h"
 
@@ -25,12 +26,6 @@ struct image_result {
 
 struct image_pulls *image_pulls_new(uv_loop_t *loop, struct cri_client *cri, unsigned max);
 void image_pulls_free(struct image_pulls *pulls);
-
-struct image_credential {
-	char *username;
-	char *password;
-	char *registry_token;
-};
 
 struct image_want {
 	const char *image;

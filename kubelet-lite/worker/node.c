@@ -5,11 +5,9 @@
 #include "kubelet-lite/core/admission.h"
 #include "kubelet-lite/observe/observe.h"
 #include "kubelet-lite/observe/relist.h"
-#include "kubelet-lite/volume/volume.h"
 #include "kubelet-lite/worker/images.h"
 #include "kubelet-lite/worker/node_object.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 enum { TICK_MS = 10000 };
@@ -437,7 +435,6 @@ int node_start(const struct node_options *o, struct node **ret, struct error *er
 	objects_subscribe(node->objects, KIND_CONFIG_MAP, on_config_map, node);
 	objects_subscribe(node->objects, KIND_SECRET, on_secret, node);
 	objects_subscribe(node->objects, KIND_POD, on_pod, node);
-	volumes_sweep(node);
 	node->relist = relist_start(node, o->relist_ms);
 	*ret = node;
 	return 0;

@@ -25,6 +25,7 @@
 
 struct handler_run;
 struct image_pulls;
+struct image_request;
 struct log_keeper;
 struct node_object;
 struct observation;
@@ -77,6 +78,9 @@ struct node {
 
 /* What the worker keeps for one container beside what is seen. */
 struct container_run {
+	struct pod_worker *worker; /* back, for callbacks */
+	size_t index;
+	struct image_request *image;
 	unsigned pull_failures;
 	int64_t pull_backoff_until_ns;
 	unsigned create_failures;
@@ -207,6 +211,8 @@ void effect_volumes_down(struct pod_worker *worker);
 void effect_finish(struct pod_worker *worker);
 /* A kill under way whose deadline came nearer. */
 void effect_hurry(struct pod_worker *worker, size_t i);
+/* The pod or the container has ended, or is to: gives up a pull or a hook of container i. */
+void effect_give_up(struct pod_worker *worker, size_t i);
 
 /* ---- status.c */
 void pod_write_status(struct pod_worker *worker);

@@ -7,7 +7,6 @@
 
 #include "kubelet-lite/core/container_status.h"
 #include "kubelet-lite/observe/observe.h"
-#include "kubelet-lite/worker/handler.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +28,8 @@ struct pod_worker *pod_worker_new(struct node *node, struct pod *pod, bool orpha
 	node->alive++;
 	w->grace_ns = INT64_MAX;
 	w->run = xcalloc(pod->n_containers + 1, sizeof(*w->run));
+	for (size_t i = 0; i < pod->n_containers; i++)
+		w->run[i] = (struct container_run){ .worker = w, .index = i };
 	pod_seen_init(&w->seen, pod->n_containers);
 	uv_timer_init(node->loop, &w->wake);
 	w->wake.data = w;
@@ -74,11 +75,7 @@ void pod_worker_kill(struct pod_worker *w)
 	w->dead = true;
 	for (size_t i = 0; i < w->pod->n_containers; i++) {
 		prober_stop(w, i);
-		if (w->run[i].hook) {
-			handler_cancel(w->run[i].hook);
-			w->run[i].hook = NULL;
-			pod_worker_unref(w);
-		}
+		effect_give_up(w, i);
 	}
 	observe_cancel(w);
 	uv_timer_stop(&w->wake);
@@ -211,20 +208,13 @@ void pod_stop(struct pod_worker *w, bool forget, int64_t grace_ns)
 	w->grace_ns = MIN(w->grace_ns, MAX(grace_ns, SECOND_NS));
 	for (size_t i = 0; i < w->seen.n; i++) {
 		struct container_seen *c = &w->seen.c[i];
-		struct container_run *run = &w->run[i];
 
 		if (c->killing && c->kill_deadline_ns > now + w->grace_ns) {
 			c->kill_deadline_ns = now + w->grace_ns;
 			effect_hurry(w, i);
 		}
-		/* A postStart hook does not hold up the end. */
-		if (c->op == OP_POST_START && run->hook) {
-			handler_cancel(run->hook);
-			run->hook = NULL;
-			c->op = OP_NONE;
-			c->post_start_done = true;
-			pod_worker_unref(w);
-		}
+		if (c->op == OP_IMAGE || c->op == OP_POST_START)
+			effect_give_up(w, i);
 	}
 	pod_kick(w);
 }
