@@ -204,6 +204,10 @@ static int run_command(const struct option_values *values, int argc, char **argv
 		.root = root,
 		.libexec_dir = libexec,
 		.registry_config_dir = option_string(values, "registry-config-dir"),
+		.root_given = option_given(values, "root"),
+		.bridge = option_string(values, "bridge"),
+		.pod_cidr = option_string(values, "pod-cidr"),
+		.cgroup_parent = option_string(values, "cgroup-parent"),
 	};
 
 	if (!admin_known(argv[0])) {

@@ -2,6 +2,7 @@
 #include "runtime-lite/admin/admin.h"
 
 #include "runtime-lite/admin/image_commands.h"
+#include "runtime-lite/admin/tool.h"
 
 #include <runtime-lite.opts.h>
 #include <stdio.h>
@@ -120,9 +121,10 @@ int admin_run(int argc, char **argv, const struct admin *admin)
 
 	if (command)
 		return run(command, argc, argv, admin);
+	_cleanup_free_ char *root = admin->root_given ? NULL : tool_daemon_root(admin);
 	struct image_command_env env = {
 		.socket_path = admin->socket_path,
-		.root = admin->root,
+		.root = root ? root : admin->root,
 		.libexec_dir = admin->libexec_dir,
 		.registry_config_dir = admin->registry_config_dir,
 	};

@@ -11,6 +11,8 @@
 struct admin {
 	const char *socket_path;
 	const char *root, *libexec_dir, *registry_config_dir; /* for the image commands */
+	bool root_given; /* else the daemon that answers knows better */
+	const char *bridge, *pod_cidr, *cgroup_parent; /* for `prune --network` */
 };
 
 /* What a command gets: parsed flags and the arguments behind them. Returns 0, a negative errno with the reason in err,

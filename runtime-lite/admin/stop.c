@@ -1,5 +1,7 @@
 /* stop.c - purpose: `runtime-lite stop|rm|stopp|rmp|prune`. */
 #include "runtime-lite/admin/tool.h"
+#include "runtime-lite/engine/cgroup.h"
+#include "runtime-lite/net/bridge.h"
 
 COMMAND(command_stop)
 {
@@ -182,10 +184,55 @@ static int prune_images(const struct admin *admin, struct error *err)
 	return r;
 }
 
+static bool cgroup_pids_in(const char *path)
+{
+	struct error ignored;
+	pid_t *pids = NULL;
+	size_t n = 0;
+
+	if (cgroup_pids(path, &pids, &n, &ignored) < 0)
+		return false;
+	free(pids);
+	return n > 0;
+}
+
+/* What the daemon leaves for its next start: bridge, table, empty cgroups. Works on the kernel itself, so that it can be
+ * used when the daemon has been stopped for good; refused while pods have addresses. */
+static int prune_network(const struct admin *admin, struct error *err)
+{
+	_cleanup_free_ char *dir = xasprintf("%s/network", admin->root);
+	_cleanup_free_ char *monitors = NULL;
+	struct bridge_config config = {
+		.bridge = admin->bridge,
+		.cidr = admin->pod_cidr,
+		.state_dir = dir,
+		.table = "runtime_lite",
+	};
+	struct bridge_network *network = NULL;
+	int r = bridge_network_new(&config, &network, err);
+
+	if (r < 0)
+		return r;
+	r = bridge_remove(network, err);
+	bridge_network_free(network);
+	if (r == 0)
+		r = cgroup_detect(err);
+	if (r == 0)
+		r = cgroup_path_join(admin->cgroup_parent, "monitors", &monitors, err);
+	if (r == 0 && !cgroup_pids_in(admin->cgroup_parent))
+		r = cgroup_remove(monitors, err);
+	if (r == 0 && !cgroup_pids_in(admin->cgroup_parent))
+		r = cgroup_remove(admin->cgroup_parent, err);
+	return r;
+}
+
 COMMAND(command_prune)
 {
 	_cleanup_message_ CRI(ListPodSandboxResponse) *pods = NULL;
 	_cleanup_message_ CRI(ListContainersResponse) *containers = NULL;
+
+	if (option_bool(in->options, "network"))
+		return prune_network(in->admin, err);
 	int r = list_containers(in->admin, &containers, err);
 
 	for (size_t i = 0; r == 0 && i < containers->n_containers; i++) {

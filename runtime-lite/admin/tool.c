@@ -66,25 +66,6 @@ static int chosen(const struct choice *choice, const char *what, const char *nam
 	return 0;
 }
 
-int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err)
-{
-	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
-	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
-	struct choice choice = { 0 };
-	int r = tool_call(admin, "RuntimeService/ListContainers", &request,
-		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < reply->n_containers; i++) {
-		const CRI(Container) *c = reply->containers[i];
-
-		consider(&choice, c->id, score_of(name, c->id, c->metadata && str_eq(c->metadata->name, name),
-			c->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING));
-	}
-	return chosen(&choice, "container", name, ret_id, err);
-}
-
 static bool pod_name_fits(const CRI(PodSandboxMetadata) * m, const char *name)
 {
 	size_t n = m ? strlen(m->namespace_) : 0;
@@ -110,6 +91,75 @@ int tool_pod(const struct admin *admin, const char *name, char **ret_id, struct 
 			s->state == RUNTIME__V1__POD_SANDBOX_STATE__SANDBOX_READY));
 	}
 	return chosen(&choice, "pod", name, ret_id, err);
+}
+
+/* The container that a pod's name stands for: its oldest one that runs, else its oldest one. */
+static int container_of_pod(const struct admin *admin, const CRI(ListContainersResponse) * all, const char *name,
+	char **ret_id, struct error *err)
+{
+	_cleanup_free_ char *pod_id = NULL;
+	const CRI(Container) *best = NULL;
+	struct error no_pod = ERROR_INIT;
+	size_t n = 0;
+
+	if (tool_pod(admin, name, &pod_id, &no_pod) < 0)
+		return error_set(err, ERROR_NOT_FOUND, "no container \"%s\"", name);
+	for (size_t i = 0; i < all->n_containers; i++) {
+		const CRI(Container) *c = all->containers[i];
+		bool runs = c->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING;
+		bool best_runs = best && best->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING;
+
+		if (!str_eq(c->pod_sandbox_id, pod_id))
+			continue;
+		n++;
+		if (!best || (runs && !best_runs) || (runs == best_runs && c->created_at < best->created_at))
+			best = c;
+	}
+	if (!best)
+		return error_set(err, ERROR_NOT_FOUND, "pod \"%s\" has no containers", name);
+	if (n > 1)
+		fprintf(stderr, "pod %s has %zu containers: taking %s\n", name, n,
+			best->metadata ? best->metadata->name : best->id);
+	*ret_id = xstrdup(best->id);
+	return 0;
+}
+
+int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err)
+{
+	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
+	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
+	struct choice choice = { 0 };
+	int r = tool_call(admin, "RuntimeService/ListContainers", &request,
+		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < reply->n_containers; i++) {
+		const CRI(Container) *c = reply->containers[i];
+
+		consider(&choice, c->id, score_of(name, c->id, c->metadata && str_eq(c->metadata->name, name),
+			c->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING));
+	}
+	if (!choice.n)
+		return container_of_pod(admin, reply, name, ret_id, err);
+	return chosen(&choice, "container", name, ret_id, err);
+}
+
+char *tool_daemon_root(const struct admin *admin)
+{
+	CRI(StatusRequest) request = RUNTIME__V1__STATUS_REQUEST__INIT;
+	_cleanup_message_ CRI(StatusResponse) *reply = NULL;
+	_cleanup_json_ json_t *config = NULL;
+	struct error ignored;
+
+	request.verbose = true;
+	if (tool_call(admin, "RuntimeService/Status", &request, &runtime__v1__status_response__descriptor, TOOL_TIMEOUT_MS,
+		    &reply, &ignored) < 0)
+		return NULL;
+	const char *text = message_map_get(reply->n_info, reply->info, "config");
+	if (!text || json_read(text, strlen(text), false, &config, &ignored) < 0)
+		return NULL;
+	return xstrdup(json_str_at(config, "rootDir", NULL));
 }
 
 int tool_read_file(const char *path, const ProtobufCMessageDescriptor *type, void *ret_message, struct error *err)

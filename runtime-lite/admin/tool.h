@@ -16,9 +16,13 @@ int tool_call(const struct admin *admin, const char *method, const void *request
 int tool_do(const struct admin *admin, const char *method, const void *request,
 	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, struct error *err) MUST_USE;
 
-/* The full id of a container or pod named by id, prefix of an id, or name. */
+/* The full id of a container or pod named by id, prefix of an id, or name. A pod's name also stands for its oldest
+ * container. */
 int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err) MUST_USE;
 int tool_pod(const struct admin *admin, const char *name, char **ret_id, struct error *err) MUST_USE;
+
+/* The root directory of the daemon that answers on the socket, NULL if none does. The caller's. */
+char *tool_daemon_root(const struct admin *admin);
 
 /* Reads a JSON or YAML file ("-": standard input) into a message; errors name the file and the field. */
 int tool_read_file(const char *path, const ProtobufCMessageDescriptor *type, void *ret_message, struct error *err)
