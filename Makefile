@@ -100,6 +100,11 @@ bench: deps
 	tests/bench/run.sh $(B)
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,$(LIBS_common)) -lm
+$(B)/tests/bench/proxy_%: $(B)/tests/bench/proxy_%.o $(B)/libproxy-lite.a $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,$(LIBS_common) $(LIBS_proxy-lite)) -lm
+# Servers, clients and an API server that integration tests drive.
+$(B)/tests/fakes/%: $(B)/tests/fakes/%.o $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,$(LIBS_common)) -lm
 
 clean:
 	rm -rf build build-*
