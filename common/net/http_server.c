@@ -456,6 +456,18 @@ static void refuse(struct connection *c, int status, const char *why)
 	flush(c);
 }
 
+static int64_t peer_uid(int fd)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	struct sockaddr_storage address;
+	socklen_t len = sizeof(address), cred_len = sizeof(cred);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 || address.ss_family != AF_UNIX ||
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
+		return -1;
+	return cred.uid;
+}
+
 static void dispatch(struct connection *c)
 {
 	struct http_exchange *e = xnew(struct http_exchange);
@@ -473,6 +485,7 @@ static void dispatch(struct connection *c)
 	e->request.path = e->path;
 	e->request.body = str_get(&c->body);
 	e->request.body_len = c->body.len;
+	e->request.peer_uid = peer_uid(c->fd);
 	e->request.peer_user = c->tls ? tls_conn_peer(c->tls) : NULL;
 	uv_timer_stop(&c->timer);
 	c->in_handler = true;

@@ -24,6 +24,7 @@ struct http_request {
 	const char *body;  /* NUL-terminated beyond body_len */
 	size_t body_len;
 	const char *peer_user; /* TLS client certificate's common name, or NULL */
+	int64_t peer_uid;      /* user of the process behind a Unix socket; -1 where it is not known */
 };
 
 typedef void (*http_handler)(void *context, struct http_exchange *exchange, const struct http_request *request);

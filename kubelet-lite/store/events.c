@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/sys/file.h"
 #include "common/wire/json.h"
+#include "common/wire/utf8.h"
 #include "kubelet-lite/store/kinds.h"
 #include "kubelet-lite/store/objects_i.h"
 
@@ -181,12 +182,41 @@ static void record(struct objects *store, const struct happening *h)
 	e->v[e->n++] = (struct event_entry){ hash, xstrdup(ns), xstrdup(name), clock_monotonic_ns() };
 }
 
+int events_put(struct objects *store, json_t *tree, struct error *err)
+{
+	struct events *e = events_of(store);
+	const struct object *o;
+	int r = objects_put(store, KIND_EVENT, tree, NULL, &o, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < e->n; i++)
+		if (str_eq(e->v[i].name, o->name) && str_eq(e->v[i].ns, o->ns)) {
+			e->v[i].last_ns = clock_monotonic_ns();
+			return 0;
+		}
+	_cleanup_free_ char *ns = xstrdup(o->ns), *name = xstrdup(o->name);
+
+	make_room(store);
+	e->v[e->n++] = (struct event_entry){ 0, steal(ns), steal(name), clock_monotonic_ns() };
+	return 0;
+}
+
 /* Text from outside may be long, and is cut at a character's start. */
 static char *message_text(const char *fmt, va_list args)
 {
 	_cleanup_(str_done) struct str s = STR_INIT;
 
 	str_vaddf(&s, fmt, args);
+	for (size_t i = 0, n; i < s.len; i += n) {
+		uint32_t code;
+
+		n = utf8_decode(s.buf + i, s.len - i, &code);
+		if (n == 0) {
+			s.buf[i] = '?';
+			n = 1;
+		}
+	}
 	if (s.len > EVENT_MESSAGE_MAX) {
 		size_t n = EVENT_MESSAGE_MAX;
 

@@ -111,20 +111,35 @@ uint64_t store_next_version(struct objects *store)
 	return store->version;
 }
 
-static void notify(struct objects *store, enum object_event event, struct object *o)
+static void tell_subscribers(struct objects *store, enum object_event event, struct object *o)
 {
-	o->references++;
-	/* A subscriber may change or remove the object, or add subscribers: indexes, not pointers. */
+	/* Subscribers may be added meanwhile: indexes, not pointers. */
 	for (size_t i = 0; i < store->n_subscribers; i++) {
 		struct subscriber s = store->subscribers[i];
 
-		if (s.kind != o->kind)
-			continue;
-		if (o->removed && event != OBJECT_DELETED)
-			break;
-		s.cb(s.data, event, o);
+		if (s.cb && s.kind == o->kind && (event == OBJECT_DELETED || !o->removed))
+			s.cb(s.data, event, o);
 	}
-	object_unref(o);
+}
+
+/* What happens while subscribers are being told of something else is told next: one at a time, in order. */
+static void notify(struct objects *store, enum object_event event, struct object *o)
+{
+	o->references++;
+	store->queue = xreallocarray(store->queue, store->n_queue + 1, sizeof(*store->queue));
+	store->queue[store->n_queue++] = (struct notification){ event, o };
+	if (store->notifying)
+		return;
+	store->notifying = true;
+	for (size_t i = 0; i < store->n_queue; i++) {
+		struct notification n = store->queue[i];
+
+		tell_subscribers(store, n.event, n.object);
+		object_unref(n.object);
+	}
+	store->notifying = false;
+	store->n_queue = 0;
+	free(steal(store->queue));
 }
 
 static void take_labels(struct object *o, const json_t *tree)
@@ -437,6 +452,13 @@ void objects_subscribe(struct objects *store, enum object_kind kind, objects_cb 
 		name = xstrdup(o->name);
 		cb(data, OBJECT_ADDED, o);
 	}
+}
+
+void objects_unsubscribe(struct objects *store, const void *data)
+{
+	for (size_t i = 0; i < store->n_subscribers; i++)
+		if (store->subscribers[i].data == data)
+			store->subscribers[i].cb = NULL;
 }
 
 uint64_t objects_version(const struct objects *store)

@@ -93,8 +93,6 @@ const char *object_title(const struct object *object);
  */
 int objects_put(struct objects *store, enum object_kind kind, json_t *tree, const char *source, const struct object **ret,
 	struct error *err) MUST_USE;
-/* What objects_put() does to the tree before it keeps it: defaults and validation. Nothing is kept (dry run). */
-int objects_check(const struct objects *store, enum object_kind kind, json_t *tree, struct error *err) MUST_USE;
 /* Replaces .status only. `status` is borrowed. A new resourceVersion only if it differs. ERROR_NOT_FOUND. */
 int objects_put_status(struct objects *store, enum object_kind kind, const char *ns, const char *name,
 	const json_t *status, struct error *err) MUST_USE;
@@ -111,8 +109,11 @@ void objects_remove(struct objects *store, enum object_kind kind, const char *ns
 
 typedef void (*objects_cb)(void *data, enum object_event event, const struct object *object);
 /* Called synchronously after each change, at once with ADDED for what exists already. A subscriber may change the store
- * from inside (its own changes come back to it from inside that call). Lives as long as the store. */
+ * from inside; all are told of that when they have been told of the first change (no call from inside a call). The
+ * object is given in its present state, which may be a later one than that of the event. Lives as long as the store. */
 void objects_subscribe(struct objects *store, enum object_kind kind, objects_cb cb, void *data);
+/* Ends all subscriptions that have this `data`. */
+void objects_unsubscribe(struct objects *store, const void *data);
 
 /* The newest resourceVersion that was given out. */
 uint64_t objects_version(const struct objects *store);

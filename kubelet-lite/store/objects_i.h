@@ -22,6 +22,11 @@ struct subscriber {
 	void *data;
 };
 
+struct notification {
+	enum object_event event;
+	struct object *object; /* a reference */
+};
+
 struct objects {
 	uv_loop_t *loop;
 	uv_timer_t write_timer;
@@ -29,6 +34,9 @@ struct objects {
 	struct object_list lists[KIND_COUNT];
 	struct subscriber *subscribers;
 	size_t n_subscribers;
+	struct notification *queue;
+	size_t n_queue;
+	bool notifying;
 	uint64_t version;
 	struct state state;
 	struct addresses addresses;

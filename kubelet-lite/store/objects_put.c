@@ -394,7 +394,7 @@ static void put_done(struct put *p)
 	json_decref(p->have_tree);
 }
 
-static int prepare(struct put *p, struct error *err)
+static void prepare(struct put *p)
 {
 	struct schema schema = schema_of(kind_info(p->kind)->kind);
 
@@ -414,17 +414,14 @@ static int prepare(struct put *p, struct error *err)
 	defaults_apply(p->kind, p->tree);
 	if (p->kind == KIND_POD)
 		pod_after(p);
-	/* What the node makes itself is right by construction, and there may be much of it. */
-	bool trusted = !p->source && (p->kind == KIND_EVENT || p->kind == KIND_NODE || p->kind == KIND_ENDPOINT_SLICE);
-
-	return trusted ? 0 : check(p, err);
 }
 
-int objects_check(const struct objects *store, enum object_kind kind, json_t *tree, struct error *err)
+void objects_check(const struct objects *store, enum object_kind kind, json_t *tree, struct causes *causes)
 {
 	_cleanup_(put_done) struct put p = { .store = (struct objects *)store, .kind = kind, .tree = tree, .source = "" };
 
-	return json_is_object(tree) ? prepare(&p, err) : error_set(err, ERROR_INVALID, "not an object");
+	prepare(&p);
+	validate_object(kind, tree, causes);
 }
 
 int objects_put(struct objects *store, enum object_kind kind, json_t *tree, const char *source, const struct object **ret,
@@ -434,7 +431,11 @@ int objects_put(struct objects *store, enum object_kind kind, json_t *tree, cons
 
 	if (!json_is_object(tree))
 		return error_set(err, ERROR_INVALID, "%s: must be an object", kind_info(kind)->kind);
-	int r = prepare(&p, err);
+	/* What the node makes itself is right by construction, and there may be much of it. */
+	bool trusted = !source && (kind == KIND_EVENT || kind == KIND_NODE || kind == KIND_ENDPOINT_SLICE);
+
+	prepare(&p);
+	int r = trusted ? 0 : check(&p, err);
 
 	if (r < 0)
 		return r;

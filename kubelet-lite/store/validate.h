@@ -34,3 +34,6 @@ const char *validate_dns_label(const char *s);     /* RFC 1123 label */
 const char *validate_dns_subdomain(const char *s); /* RFC 1123 subdomain */
 const char *validate_label_key(const char *s);
 const char *validate_label_value(const char *s);
+
+/* What objects_put() does to the tree before it keeps it: defaults, and all that is wrong (dry run). */
+void objects_check(const struct objects *store, enum object_kind kind, json_t *tree, struct causes *causes);
