@@ -22,6 +22,7 @@ struct pump {
 	struct str *str;
 	size_t max;
 	bool from_terminal, to_terminal; /* the end that the exec's terminal becomes */
+	int typed;			 /* to_terminal: becomes `from` when the terminal is there */
 };
 
 static void merge_env(struct launch *l, const struct strv *more)
@@ -172,8 +173,10 @@ static void take_terminal(int terminal, struct pump *pumps, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (pumps[i].from_terminal)
 			pumps[i].from = terminal;
-		if (pumps[i].to_terminal)
+		if (pumps[i].to_terminal) {
 			pumps[i].to = terminal;
+			pumps[i].from = pumps[i].typed;
+		}
 	}
 }
 
@@ -226,7 +229,7 @@ int pod_exec(struct pod_monitor *m, const char *container_dir, const struct exec
 {
 	const int stdio[3] = { stdin_fd, stdout_fd, stderr_fd };
 	struct pump pumps[] = { { .from = -1, .to = stdout_fd, .from_terminal = true },
-		{ .from = stdin_fd, .to = -1, .to_terminal = true } };
+		{ .from = -1, .to = -1, .to_terminal = true, .typed = stdin_fd } };
 	_cleanup_fd_ int conn = -1;
 	int r = begin(m, id_of(container_dir), spec, stdio, &conn, err);
 
