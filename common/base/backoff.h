@@ -10,8 +10,8 @@ struct backoff {
 	unsigned failures; /* since the last success */
 };
 
-/* The next delay: first, 2 * first, 4 * first ... up to max, stretched by up to a half of itself by `random` (any 32-bit
- * random number). Counts one failure. */
+/* The next delay: first, 2 * first, 4 * first ... up to max, stretched by up to a half of itself by `random` (any
+ * 32-bit random number). Counts one failure. */
 uint64_t backoff_next_ms(struct backoff *b, uint32_t random);
 static inline void backoff_reset(struct backoff *b)
 {

@@ -8,8 +8,8 @@
 
 /* Standard alphabet, padded. Owned by the caller. */
 char *base64_encode(const void *p, size_t len) MUST_USE;
-/* Strict: standard alphabet, padding required, no stray bits; '\n' and '\r' are skipped as Go does. *ret is heap memory,
- * with a NUL behind its *ret_len bytes. */
+/* Strict: standard alphabet, padding required, no stray bits; '\n' and '\r' are skipped as Go does. *ret is heap
+ * memory, with a NUL behind its *ret_len bytes. */
 int base64_decode(const char *text, size_t len, void **ret, size_t *ret_len) MUST_USE;
 
 /* Writes 2 * len lower-case digits and a NUL. */

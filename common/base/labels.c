@@ -49,7 +49,8 @@ static bool is_subdomain(const char *p)
 static void say_rule(struct strv *why, const char *prefix, const char *rule, const char *examples, const char *regex)
 {
 	if (why)
-		strv_add_take(why, xasprintf("%s%s (e.g. %s, regex used for validation is '%s')", prefix, rule, examples, regex));
+		strv_add_take(why,
+			xasprintf("%s%s (e.g. %s, regex used for validation is '%s')", prefix, rule, examples, regex));
 }
 
 static void say_length(struct strv *why, const char *prefix, int max)
@@ -70,7 +71,8 @@ static bool check_subdomain(const char *name, const char *prefix, struct strv *w
 		say_length(why, prefix, 253);
 	if (!valid)
 		say_rule(why, prefix,
-			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+			"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+			"'.', and must start "
 			"and end with an alphanumeric character",
 			"'example.com'", "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*");
 	return valid && fits;
@@ -101,9 +103,11 @@ bool label_key_check(const char *key, struct strv *why)
 
 	if (slash && strchr(slash + 1, '/')) {
 		if (why)
-			strv_add_take(why, xasprintf("a valid label key must consist of %s (e.g. %s, regex used for validation is '%s') with an "
-						     "optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-						   ALNUM_RULE, NAME_EXAMPLES, NAME_REGEX));
+			strv_add_take(
+				why, xasprintf("a valid label key must consist of %s (e.g. %s, regex used for "
+					       "validation is '%s') with an "
+					       "optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+					     ALNUM_RULE, NAME_EXAMPLES, NAME_REGEX));
 		return false;
 	}
 	if (slash) {
@@ -123,8 +127,8 @@ bool label_value_check(const char *value, struct strv *why)
 	if (!fits)
 		say_length(why, "", 63);
 	if (!valid)
-		say_rule(why, "", "a valid label must be an empty string or consist of " ALNUM_RULE, "'MyValue',  or 'my_value',  or '12345'",
-			"(" NAME_REGEX ")?");
+		say_rule(why, "", "a valid label must be an empty string or consist of " ALNUM_RULE,
+			"'MyValue',  or 'my_value',  or '12345'", "(" NAME_REGEX ")?");
 	return fits && valid;
 }
 
@@ -148,7 +152,8 @@ static int check_term(const struct selector_term *term, struct error *err)
 		size_t digits = strspn(value + (*value == '-'), "0123456789");
 
 		if (numeric && (!digits || value[digits + (*value == '-')]))
-			return error_set(err, ERROR_INVALID, "label key %s: for 'Gt', 'Lt' operators, the value must be an integer", term->key);
+			return error_set(err, ERROR_INVALID,
+				"label key %s: for 'Gt', 'Lt' operators, the value must be an integer", term->key);
 		if (!label_value_check(value, &why) && !numeric)
 			return error_set(err, ERROR_INVALID, "label value \"%.80s\": %s", value, why.v[0]);
 	}
@@ -261,7 +266,8 @@ int label_selector_parse(const char *text, struct selector *ret, struct error *e
 
 	skip_space(&l);
 	while (*l.p) {
-		int r = s.n < SELECTOR_TERMS_MAX ? parse_term(&l, &s, err) : error_set(err, ERROR_EXHAUSTED, "too many terms");
+		int r = s.n < SELECTOR_TERMS_MAX ? parse_term(&l, &s, err)
+						 : error_set(err, ERROR_EXHAUSTED, "too many terms");
 
 		if (r == 0) {
 			skip_space(&l);
@@ -309,12 +315,14 @@ int field_selector_parse(const char *text, struct selector *ret, struct error *e
 		if (str_starts(p, "!="))
 			op = SELECTOR_NOT_IN;
 		else if (*p != '=' || !*key)
-			return error_set(err, ERROR_INVALID, "invalid field selector '%.80s': can't understand '%.80s'", text, key);
+			return error_set(err, ERROR_INVALID, "invalid field selector '%.80s': can't understand '%.80s'",
+				text, key);
 		p += str_starts(p, "!=") || str_starts(p, "==") ? 2 : 1;
 		struct selector_term *term = term_add(&s, key, strlen(key), op);
 		strv_add_take(&term->values, unescape(&p, ",="));
 		if (*p == '=')
-			return error_set(err, ERROR_INVALID, "invalid field selector '%.80s': unescaped '=' in a value", text);
+			return error_set(
+				err, ERROR_INVALID, "invalid field selector '%.80s': unescaped '=' in a value", text);
 		p += *p == ',';
 		if (s.n > SELECTOR_TERMS_MAX)
 			return error_set(err, ERROR_EXHAUSTED, "more than %d terms in a selector", SELECTOR_TERMS_MAX);
@@ -329,7 +337,8 @@ static int term_from_json(const json_t *expression, struct selector *s, struct e
 	static const struct {
 		const char *name;
 		enum selector_op op;
-	} ops[] = { { "In", SELECTOR_IN }, { "NotIn", SELECTOR_NOT_IN }, { "Exists", SELECTOR_EXISTS }, { "DoesNotExist", SELECTOR_ABSENT } };
+	} ops[] = { { "In", SELECTOR_IN }, { "NotIn", SELECTOR_NOT_IN }, { "Exists", SELECTOR_EXISTS },
+		{ "DoesNotExist", SELECTOR_ABSENT } };
 	const char *key = json_string_value(json_object_get(expression, "key"));
 	const char *op = json_string_value(json_object_get(expression, "operator"));
 	const json_t *values = json_object_get(expression, "values");
@@ -338,19 +347,22 @@ static int term_from_json(const json_t *expression, struct selector *s, struct e
 	while (i < ARRAY_LEN(ops) && !str_eq(op, ops[i].name))
 		i++;
 	if (!key || i == ARRAY_LEN(ops))
-		return error_set(err, ERROR_INVALID, "matchExpressions: operator \"%.40s\" is not one of In, NotIn, Exists, DoesNotExist",
+		return error_set(err, ERROR_INVALID,
+			"matchExpressions: operator \"%.40s\" is not one of In, NotIn, Exists, DoesNotExist",
 			op ? op : "");
 	struct selector_term *term = term_add(s, key, strlen(key), ops[i].op);
 	for (size_t v = 0; v < json_array_size(values); v++) {
 		const char *value = json_string_value(json_array_get(values, v));
 
 		if (!value)
-			return error_set(err, ERROR_INVALID, "matchExpressions: values of key %.80s must be strings", key);
+			return error_set(
+				err, ERROR_INVALID, "matchExpressions: values of key %.80s must be strings", key);
 		strv_add(&term->values, value);
 	}
 	bool set = term->op == SELECTOR_IN || term->op == SELECTOR_NOT_IN;
 	if (set != (term->values.n > 0))
-		return error_set(err, ERROR_INVALID, "matchExpressions: operator %s of key %.80s needs %s values", op, key, set ? "some" : "no");
+		return error_set(err, ERROR_INVALID, "matchExpressions: operator %s of key %.80s needs %s values", op,
+			key, set ? "some" : "no");
 	return check_term(term, err);
 }
 
@@ -362,7 +374,8 @@ int label_selector_from_json(const json_t *selector, struct selector *ret, struc
 	json_t *value;
 	int r = 0;
 
-	json_object_foreach(json_object_get(selector, "matchLabels"), key, value) {
+	json_object_foreach(json_object_get(selector, "matchLabels"), key, value)
+	{
 		if (!json_is_string(value))
 			return error_set(err, ERROR_INVALID, "matchLabels: value of key %.80s must be a string", key);
 		struct selector_term *term = term_add(&s, key, strlen(key), SELECTOR_IN);

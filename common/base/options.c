@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct option_value {
-	char *text;    /* string; NULL: no value */
+	char *text;	/* string; NULL: no value */
 	int64_t number; /* int, bool, duration in ns */
 	struct strv list;
 	bool given;
@@ -172,7 +172,8 @@ static int unknown_flag(const struct option_spec *table, const char *arg, const 
 		}
 	}
 	if (best)
-		return error_set(err, ERROR_INVALID, "unknown flag %s; did you mean --%s? --help lists all flags", arg, best);
+		return error_set(
+			err, ERROR_INVALID, "unknown flag %s; did you mean --%s? --help lists all flags", arg, best);
 	return error_set(err, ERROR_INVALID, "unknown flag %s; --help lists all flags", arg);
 }
 
@@ -263,10 +264,12 @@ static int parse_flag(struct option_values *values, int argc, char **argv, int *
 	const char *arg = argv[*i];
 	const char *equals = strchr(arg, '=');
 	bool dashes = str_starts(arg, "--");
-	_cleanup_free_ char *name = dashes ? xstrndup(arg + 2, equals ? (size_t)(equals - arg - 2) : strlen(arg + 2)) : NULL;
+	_cleanup_free_ char *name =
+		dashes ? xstrndup(arg + 2, equals ? (size_t)(equals - arg - 2) : strlen(arg + 2)) : NULL;
 
 	if (!dashes)
-		return error_set(err, ERROR_INVALID, "unknown flag %s; flags begin with two dashes, --help lists them", arg);
+		return error_set(
+			err, ERROR_INVALID, "unknown flag %s; flags begin with two dashes, --help lists them", arg);
 	const struct option_spec *spec = find(values->table, name);
 	if (!spec)
 		return unknown_flag(values->table, arg, name, err);

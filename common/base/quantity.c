@@ -8,12 +8,25 @@
 
 static const struct suffix {
 	const char *text;
-	int power10;  /* of ten, or */
-	int shift2; /* of two */
+	int power10; /* of ten, or */
+	int shift2;  /* of two */
 } suffixes[] = {
-	{ "n", -9, 0 }, { "u", -6, 0 }, { "m", -3, 0 }, { "", 0, 0 }, { "k", 3, 0 }, { "M", 6, 0 }, { "G", 9, 0 },
-	{ "T", 12, 0 }, { "P", 15, 0 }, { "E", 18, 0 }, { "Ki", 0, 10 }, { "Mi", 0, 20 }, { "Gi", 0, 30 },
-	{ "Ti", 0, 40 }, { "Pi", 0, 50 }, { "Ei", 0, 60 },
+	{ "n", -9, 0 },
+	{ "u", -6, 0 },
+	{ "m", -3, 0 },
+	{ "", 0, 0 },
+	{ "k", 3, 0 },
+	{ "M", 6, 0 },
+	{ "G", 9, 0 },
+	{ "T", 12, 0 },
+	{ "P", 15, 0 },
+	{ "E", 18, 0 },
+	{ "Ki", 0, 10 },
+	{ "Mi", 0, 20 },
+	{ "Gi", 0, 30 },
+	{ "Ti", 0, 40 },
+	{ "Pi", 0, 50 },
+	{ "Ei", 0, 60 },
 };
 
 /* mantissa * 10^power, rounded away from zero; false when it does not fit 128 bits with room for sums. */
@@ -100,7 +113,8 @@ int quantity_parse(const char *text, struct quantity *ret, struct error *err)
 		p++;
 	if (!read_number(&p, &value, &power) || !read_suffix(p, &power10, &shift))
 		return error_set(err, ERROR_INVALID,
-			"\"%.40s\" is not a quantity (a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an exponent)",
+			"\"%.40s\" is not a quantity (a number with one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, or an "
+			"exponent)",
 			text);
 	const unsigned __int128 binary_max = (unsigned __int128)INT64_MAX * NANO;
 	bool binary = shift > 0, fits = true;

@@ -41,12 +41,12 @@ struct list_watch {
 	enum state state;
 	bool stopped;
 	bool connected;
-	bool announced;   /* on_state was called once */
-	bool in_list;     /* between on_list_begin and on_list_end */
-	bool expired;     /* the watch said 410: list again without waiting */
+	bool announced;	     /* on_state was called once */
+	bool in_list;	     /* between on_list_begin and on_list_end */
+	bool expired;	     /* the watch said 410: list again without waiting */
 	bool failed_already; /* this answer: what follows in it does not matter */
-	char *version;    /* resourceVersion to watch from */
-	char *page_token; /* "continue" of the last page */
+	char *version;	     /* resourceVersion to watch from */
+	char *page_token;    /* "continue" of the last page */
 	uint64_t watch_started_ms;
 	uint64_t n_events; /* in this watch */
 	int status;
@@ -119,7 +119,11 @@ static void describe_refusal(const struct list_watch *lw, struct error *err)
 
 	if (json_read(str_get(&lw->error_body), lw->error_body.len, false, &status, NULL) == 0)
 		message = json_str_at(status, "message", NULL);
-	error_set(err, lw->status == 404 ? ERROR_NOT_FOUND : lw->status == 403 ? ERROR_DENIED : lw->status == 401 ? ERROR_UNAUTHENTICATED : ERROR_UNAVAILABLE,
+	error_set(err,
+		lw->status == 404   ? ERROR_NOT_FOUND
+		: lw->status == 403 ? ERROR_DENIED
+		: lw->status == 401 ? ERROR_UNAUTHENTICATED
+				    : ERROR_UNAVAILABLE,
 		"the server answered %d%s%.300s", lw->status, message ? ": " : "", message ? message : "");
 }
 
@@ -129,7 +133,8 @@ static void watch_error(struct list_watch *lw, const json_t *status)
 	lw->failed_already = true;
 	lw->expired = json_int_at(status, "code", 0) == 410;
 	lw->state = LISTING;
-	error_set(&lw->failure, ERROR_UNAVAILABLE, "watch: %.300s", json_str_at(status, "message", "error without a message"));
+	error_set(&lw->failure, ERROR_UNAVAILABLE, "watch: %.300s",
+		json_str_at(status, "message", "error without a message"));
 }
 
 static void watch_event(struct list_watch *lw, const json_t *event)

@@ -20,17 +20,17 @@ enum watch_event { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED };
 
 struct list_watch_options {
 	struct http_client *client; /* borrowed */
-	const char *path;           /* "/api/v1/services" */
+	const char *path;	    /* "/api/v1/services" */
 	const char *label_selector; /* NULL: none; not yet encoded */
 	const char *field_selector;
-	unsigned page_size;        /* 0: 500 */
+	unsigned page_size;	   /* 0: 500 */
 	unsigned backoff_first_ms; /* 0: 800; for tests */
 	void *data;
 	void (*on_list_begin)(void *data);
 	void (*on_object)(void *data, enum watch_event event, const json_t *object); /* ADDED while listing */
-	void (*on_list_end)(void *data);                                             /* the first one: synced */
-	void (*on_bad)(void *data, const struct error *err);                         /* malformed object; may be NULL */
-	void (*on_state)(void *data, bool connected, const struct error *err);       /* for logs and health; may be NULL */
+	void (*on_list_end)(void *data);					     /* the first one: synced */
+	void (*on_bad)(void *data, const struct error *err);			     /* malformed object; may be NULL */
+	void (*on_state)(void *data, bool connected, const struct error *err); /* for logs and health; may be NULL */
 };
 
 struct list_watch *list_watch_start(uv_loop_t *loop, const struct list_watch_options *options);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 /*
- * A request owns its text until it is sent; a connection owns the parser and borrows the request that it works for. Both
- * contain libuv handles, so both are freed in close callbacks. Callbacks of the user may start and cancel requests and
- * free the client, so after each of them only `conn` itself (which outlives its closing) is looked at.
+ * A request owns its text until it is sent; a connection owns the parser and borrows the request that it works for.
+ * Both contain libuv handles, so both are freed in close callbacks. Callbacks of the user may start and cancel requests
+ * and free the client, so after each of them only `conn` itself (which outlives its closing) is looked at.
  */
 enum { IDLE_MAX = 2, READ_BYTES = 16 * 1024, CONNECT_TIMEOUT_MS = 10000 };
 
@@ -29,9 +29,9 @@ struct conn {
 	bool used_before; /* may have been closed by the server at the same moment: worth a second try */
 	struct http1 http;
 	struct tls_conn *tls;
-	struct http_client *client;          /* NULL once the client is gone */
+	struct http_client *client;	     /* NULL once the client is gone */
 	struct http_request_handle *request; /* NULL while idle */
-	struct conn *next;                   /* in client->idle */
+	struct conn *next;		     /* in client->idle */
 };
 
 struct http_request_handle {
@@ -42,10 +42,10 @@ struct http_request_handle {
 	struct str text;       /* head and body */
 	bool idempotent;
 	bool head_method;
-	bool answered;         /* a byte of the response has come */
+	bool answered; /* a byte of the response has come */
 	int status;
 	uint64_t started_ms, active_ms;
-	struct error pending;  /* to be reported from the timer */
+	struct error pending; /* to be reported from the timer */
 	struct http_request_handle *prev, *next;
 };
 
@@ -467,7 +467,8 @@ void http_client_free(struct http_client *client)
 
 static void write_head(const struct http_client *client, const struct http_call *call, struct str *out)
 {
-	bool sends = call->body_len || str_eq(call->method, "POST") || str_eq(call->method, "PUT") || str_eq(call->method, "PATCH");
+	bool sends = call->body_len || str_eq(call->method, "POST") || str_eq(call->method, "PUT") ||
+		     str_eq(call->method, "PATCH");
 
 	http1_write_request(out, call->method, call->target);
 	http1_write_field(out, "Host", client->host);
@@ -491,7 +492,7 @@ struct http_request_handle *http_request_start(struct http_client *client, const
 	request->call = *call;
 	request->head_method = str_eq(call->method, "HEAD");
 	request->idempotent = request->head_method || str_eq(call->method, "GET") || str_eq(call->method, "PUT") ||
-		str_eq(call->method, "DELETE");
+			      str_eq(call->method, "DELETE");
 	write_head(client, call, &request->text);
 	str_add_bytes(&request->text, call->body, call->body_len);
 	uv_timer_init(client->loop, &request->timer);

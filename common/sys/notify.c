@@ -1,4 +1,5 @@
-/* notify.c - purpose: tell the service manager that the daemon is ready, alive and stopping (sd_notify, no libsystemd). */
+/* notify.c - purpose: tell the service manager that the daemon is ready, alive and stopping (sd_notify, no libsystemd).
+ */
 #include "common/sys/notify.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static void send_text(const struct notify *notify, const char *text)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
-	(void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&notify->address, notify->address_len);
+	(void)sendto(
+		fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&notify->address, notify->address_len);
 }
 
 /* A path, or "@name" in the abstract namespace. */

@@ -10,8 +10,9 @@
 
 struct notify;
 
-/* Says READY=1. If the manager wants a sign of life (WATCHDOG_USEC), the loop gives one at half of that time; a loop that
- * hangs gives none and is restarted. Takes the variables out of the environment, so that no child inherits them. */
+/* Says READY=1. If the manager wants a sign of life (WATCHDOG_USEC), the loop gives one at half of that time; a loop
+ * that hangs gives none and is restarted. Takes the variables out of the environment, so that no child inherits them.
+ */
 struct notify *notify_start(uv_loop_t *loop);
 /* One line for `systemctl status`: what the daemon is doing. */
 void notify_status(const struct notify *notify, const char *text);

@@ -77,7 +77,7 @@ static size_t head_max(const struct http1 *h)
 static bool is_token_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		(c && strchr("!#$%&'*+-.^_`|~", c));
+	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static bool is_control(char c)
@@ -119,7 +119,8 @@ static bool any_has_token(const struct http1 *h, const char *name, const char *t
 /* "HTTP/1.x" -> minor; 1.1 for later minors (RFC 9110, 2.5). */
 static int parse_version(struct http1 *h, const char *p, struct error *err)
 {
-	bool shaped = !strncmp(p, "HTTP/", 5) && p[5] >= '0' && p[5] <= '9' && p[6] == '.' && p[7] >= '0' && p[7] <= '9';
+	bool shaped =
+		!strncmp(p, "HTTP/", 5) && p[5] >= '0' && p[5] <= '9' && p[6] == '.' && p[7] >= '0' && p[7] <= '9';
 
 	if (!shaped)
 		return fail(h, 400, err, "malformed version in the first line");
@@ -245,7 +246,8 @@ static bool has_no_body(const struct http1 *h)
 {
 	if (h->role == HTTP1_REQUEST)
 		return !h->chunked && h->content_length == 0;
-	return h->no_body || h->status < 200 || h->status == 204 || h->status == 304 || (h->has_length && !h->content_length);
+	return h->no_body || h->status < 200 || h->status == 204 || h->status == 304 ||
+	       (h->has_length && !h->content_length);
 }
 
 /* Everything that follows from the fields. */
@@ -518,5 +520,6 @@ int http1_eof(struct http1 *h, struct http1_event *ret, struct error *err)
 	bool head = h->state == STATE_HEAD;
 	h->state = STATE_FAILED;
 	h->answer = 400;
-	return error_set(err, ERROR_UNAVAILABLE, "HTTP: connection closed in the middle of %s", head ? "a head" : "a body");
+	return error_set(
+		err, ERROR_UNAVAILABLE, "HTTP: connection closed in the middle of %s", head ? "a head" : "a body");
 }

@@ -1,8 +1,8 @@
 /*
  * http1.h - purpose: read and write HTTP/1.1 messages; bytes in, events out (no sockets, no clock).
  *
- * One struct http1 reads the messages of one direction of one connection: HTTP1_REQUEST in a server, HTTP1_RESPONSE in a
- * client. It takes bytes in pieces of any size and keeps only an unfinished head, never a body.
+ * One struct http1 reads the messages of one direction of one connection: HTTP1_REQUEST in a server, HTTP1_RESPONSE in
+ * a client. It takes bytes in pieces of any size and keeps only an unfinished head, never a body.
  *
  *	struct bytes in = { buf, n };
  *	for (;;) {
@@ -54,16 +54,16 @@ struct http1 {
 	/* Of the current message, valid from HTTP1_HEAD to http1_next(). Strings are owned by this struct. */
 	const char *method; /* request */
 	const char *target; /* request: as sent (origin form, "*", or absolute form) */
-	int status;         /* response */
-	int minor;          /* HTTP/1.minor: 0 or 1 */
+	int status;	    /* response */
+	int minor;	    /* HTTP/1.minor: 0 or 1 */
 	struct http1_field fields[HTTP1_HEADERS_MAX];
 	size_t n_fields;
 	bool chunked;
 	bool has_length;
 	uint64_t content_length; /* when has_length */
-	bool keep_alive;         /* may the connection be used again after this message? */
-	const char *upgrade;     /* value of Upgrade when Connection names it, else NULL */
-	bool expect_continue;    /* request: send "HTTP/1.1 100 Continue" before the body comes */
+	bool keep_alive;	 /* may the connection be used again after this message? */
+	const char *upgrade;	 /* value of Upgrade when Connection names it, else NULL */
+	bool expect_continue;	 /* request: send "HTTP/1.1 100 Continue" before the body comes */
 
 	int answer; /* after an error in a request: the status to answer with (400, 413, 414, 431, 501, 505) */
 

@@ -171,7 +171,8 @@ static int in_rest(struct json_scan *s, struct bytes *in, struct error *err)
 	in->ptr++;
 	in->len--;
 	if (s->rest.len >= JSON_SCAN_REST_MAX)
-		return error_set(err, ERROR_EXHAUSTED, "more than %d bytes around the items of a list", JSON_SCAN_REST_MAX);
+		return error_set(
+			err, ERROR_EXHAUSTED, "more than %d bytes around the items of a list", JSON_SCAN_REST_MAX);
 	str_add_char(&s->rest, c);
 	track(s, c);
 	track_key(s, c, was_string);
@@ -194,7 +195,8 @@ static int outside(struct json_scan *s, struct bytes *in, struct error *err)
 		return 0;
 	}
 	if (c != '{')
-		return error_set(err, ERROR_INVALID, "answer is not JSON: it begins with byte 0x%02x", (unsigned char)c);
+		return error_set(
+			err, ERROR_INVALID, "answer is not JSON: it begins with byte 0x%02x", (unsigned char)c);
 	if (s->mode == JSON_SCAN_LIST)
 		s->state = STATE_REST;
 	else

@@ -1,11 +1,11 @@
 /*
  * json_scan.h - purpose: cut a stream of JSON bytes into objects without building a tree of the whole. Sans I/O.
  *
- * JSON_SCAN_STREAM: documents one behind the other (a watch). JSON_SCAN_LIST: one document whose "items" are cut out one
- * by one; what remains of it ({"kind":...,"metadata":...,"items":[]}) is kept as `rest`.
+ * JSON_SCAN_STREAM: documents one behind the other (a watch). JSON_SCAN_LIST: one document whose "items" are cut out
+ * one by one; what remains of it ({"kind":...,"metadata":...,"items":[]}) is kept as `rest`.
  *
- * Only strings, brackets and commas are understood here: an item is handed out as text, and whoever parses it finds what
- * is wrong inside. Memory: one item and the rest, both limited.
+ * Only strings, brackets and commas are understood here: an item is handed out as text, and whoever parses it finds
+ * what is wrong inside. Memory: one item and the rest, both limited.
  */
 #pragma once
 #include "common/base/error.h"
@@ -18,9 +18,9 @@ enum { JSON_SCAN_ITEM_MAX = 8 * 1024 * 1024, JSON_SCAN_REST_MAX = 256 * 1024 };
 
 struct json_scan {
 	enum json_scan_mode mode;
-	size_t item_max;  /* larger items are skipped: TOO_LARGE; 0: JSON_SCAN_ITEM_MAX */
-	struct str item;  /* the current item, valid after ITEM until the next call */
-	struct str rest;  /* LIST: complete after END */
+	size_t item_max; /* larger items are skipped: TOO_LARGE; 0: JSON_SCAN_ITEM_MAX */
+	struct str item; /* the current item, valid after ITEM until the next call */
+	struct str rest; /* LIST: complete after END */
 
 	/* private */
 	int state;

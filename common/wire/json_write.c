@@ -33,7 +33,8 @@ void json_add_real(struct str *out, double value)
 	if (signbit(value))
 		str_add_char(out, '-');
 	if (value != 0 && (exponent < -6 || exponent >= 21)) {
-		str_addf(out, "%c%s%se%c%02d", digits[0], n > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+', abs(exponent));
+		str_addf(out, "%c%s%se%c%02d", digits[0], n > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
+			abs(exponent));
 		/* Go writes e-9, but e+21 */
 		if (exponent < 0 && exponent > -10) {
 			out->buf[out->len - 2] = out->buf[out->len - 1];
@@ -89,8 +90,7 @@ static void add_object(struct str *out, const json_t *object, bool sorted)
 	const char *key;
 	json_t *member;
 
-	json_object_foreach((json_t *)object, key, member)
-		keys[i++] = key;
+	json_object_foreach((json_t *)object, key, member) keys[i++] = key;
 	if (sorted)
 		qsort(keys, n, sizeof(*keys), compare_keys);
 	str_add_char(out, '{');

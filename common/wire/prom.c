@@ -122,11 +122,13 @@ static void add_number(struct str *out, double v)
 	str_add(out, buf);
 }
 
-static void add_sample(struct str *out, const struct prom_metric *m, const char *suffix, const char *labels, const char *le, double v)
+static void add_sample(
+	struct str *out, const struct prom_metric *m, const char *suffix, const char *labels, const char *le, double v)
 {
 	str_addf(out, "%s%s", m->name, suffix);
 	if (*labels || le)
-		str_addf(out, "{%s%s%s%s%s}", labels, *labels && le ? "," : "", le ? "le=\"" : "", le ? le : "", le ? "\"" : "");
+		str_addf(out, "{%s%s%s%s%s}", labels, *labels && le ? "," : "", le ? "le=\"" : "", le ? le : "",
+			le ? "\"" : "");
 	str_add_char(out, ' ');
 	add_number(out, v);
 	str_add_char(out, '\n');

@@ -8,9 +8,9 @@
  *	prom_observe(&took, seconds);
  *	prom_write(&out, &syncs);
  *
- * Behind the value stand the label values, as many as the metric has label names. Counters and gauges without labels are
- * written from the start, as 0. A metric keeps at most PROM_SERIES_MAX series; values for further ones are dropped. One
- * thread.
+ * Behind the value stand the label values, as many as the metric has label names. Counters and gauges without labels
+ * are written from the start, as 0. A metric keeps at most PROM_SERIES_MAX series; values for further ones are dropped.
+ * One thread.
  */
 #pragma once
 #include "common/base/map.h"
@@ -29,10 +29,21 @@ struct prom_metric {
 	struct map series; /* private */
 };
 
-#define PROM_COUNTER(name_, help_, ...) { .name = (name_), .help = (help_), .type = PROM_TYPE_COUNTER, .labels = { __VA_ARGS__ } }
-#define PROM_GAUGE(name_, help_, ...) { .name = (name_), .help = (help_), .type = PROM_TYPE_GAUGE, .labels = { __VA_ARGS__ } }
-#define PROM_HISTOGRAM(name_, help_, bounds_, ...) \
-	{ .name = (name_), .help = (help_), .type = PROM_TYPE_HISTOGRAM, .bounds = (bounds_), .n_bounds = ARRAY_LEN(bounds_), .labels = { __VA_ARGS__ } }
+#define PROM_COUNTER(name_, help_, ...)                                                                                \
+	{                                                                                                              \
+		.name = (name_), .help = (help_), .type = PROM_TYPE_COUNTER, .labels = { __VA_ARGS__ }                 \
+	}
+#define PROM_GAUGE(name_, help_, ...)                                                                                  \
+	{                                                                                                              \
+		.name = (name_), .help = (help_), .type = PROM_TYPE_GAUGE, .labels = { __VA_ARGS__ }                   \
+	}
+#define PROM_HISTOGRAM(name_, help_, bounds_, ...)                                                                     \
+	{                                                                                                              \
+		.name = (name_), .help = (help_), .type = PROM_TYPE_HISTOGRAM, .bounds = (bounds_),                    \
+		.n_bounds = ARRAY_LEN(bounds_), .labels = {                                                            \
+			__VA_ARGS__                                                                                    \
+		}                                                                                                      \
+	}
 
 void prom_add(struct prom_metric *m, double value, ...);
 void prom_set(struct prom_metric *m, double value, ...);

@@ -43,7 +43,8 @@ void url_encode(struct str *out, const char *text)
 
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
-		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
+		bool plain =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
 
 		if (plain) {
 			str_add_char(out, *text);

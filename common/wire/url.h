@@ -4,8 +4,8 @@
 #pragma once
 #include "common/base/str.h"
 
-/* Decodes %XX (and '+' as a space when `plus`, for queries). *ret is owned by the caller. -EINVAL for a broken escape or
- * an encoded NUL. */
+/* Decodes %XX (and '+' as a space when `plus`, for queries). *ret is owned by the caller. -EINVAL for a broken escape
+ * or an encoded NUL. */
 int url_decode(const char *p, size_t len, bool plus, char **ret) MUST_USE;
 /* Appends `text` with everything but unreserved characters (letters, digits, "-._~") percent-encoded. */
 void url_encode(struct str *out, const char *text);

@@ -8,7 +8,11 @@ size_t utf8_decode(const char *p, size_t len, uint32_t *ret)
 
 	if (!len)
 		return 0;
-	size_t n = in[0] < 0x80 ? 1 : in[0] >= 0xc2 && in[0] < 0xe0 ? 2 : (in[0] & 0xf0) == 0xe0 ? 3 : (in[0] & 0xf8) == 0xf0 ? 4 : 0;
+	size_t n = in[0] < 0x80			   ? 1
+		   : in[0] >= 0xc2 && in[0] < 0xe0 ? 2
+		   : (in[0] & 0xf0) == 0xe0	   ? 3
+		   : (in[0] & 0xf8) == 0xf0	   ? 4
+						   : 0;
 	if (!n || n > len)
 		return 0;
 	uint32_t code = n == 1 ? in[0] : in[0] & (0x7fU >> n);

@@ -20,8 +20,8 @@ struct anchor {
 struct builder {
 	yaml_parser_t parser;
 	struct map anchors;
-	size_t nodes;         /* of all documents, aliases expanded */
-	size_t bytes;         /* of scalars, aliases expanded */
+	size_t nodes; /* of all documents, aliases expanded */
+	size_t bytes; /* of scalars, aliases expanded */
 	size_t documents;
 	struct error *err;
 };
@@ -61,10 +61,10 @@ static bool next(struct builder *b, yaml_event_t *ret)
 		error_set(b->err, ERROR_INVALID, "byte %zu: %s", p->problem_offset, problem);
 		return false;
 	}
-	bool tab = str_eq(problem, "found character that cannot start any token") && p->buffer.pointer < p->buffer.last &&
-		*p->buffer.pointer == '\t';
-	fail(b, p->problem_mark, "%s%s%s%s%s", problem, p->context ? " (" : "", p->context ? p->context : "", p->context ? ")" : "",
-		tab ? "; a tab cannot be used for indentation" : "");
+	bool tab = str_eq(problem, "found character that cannot start any token") &&
+		   p->buffer.pointer < p->buffer.last && *p->buffer.pointer == '\t';
+	fail(b, p->problem_mark, "%s%s%s%s%s", problem, p->context ? " (" : "", p->context ? p->context : "",
+		p->context ? ")" : "", tab ? "; a tab cannot be used for indentation" : "");
 	return false;
 }
 
@@ -73,7 +73,8 @@ static bool count(struct builder *b, yaml_mark_t mark, size_t nodes, size_t byte
 	b->nodes += nodes;
 	b->bytes += bytes;
 	if (b->nodes > YAML_NODES_MAX || b->bytes > 2 * (size_t)JSON_TEXT_MAX)
-		return fail(b, mark, "more than %d nodes or %d bytes, aliases included", YAML_NODES_MAX, 2 * JSON_TEXT_MAX);
+		return fail(
+			b, mark, "more than %d nodes or %d bytes, aliases included", YAML_NODES_MAX, 2 * JSON_TEXT_MAX);
 	return true;
 }
 
@@ -210,7 +211,9 @@ static char *key_text(struct builder *b, const json_t *key, yaml_mark_t mark)
 		return str_take(&s);
 	}
 	fail(b, mark, "a map key must be text, not %s",
-		json_is_null(key) ? "null" : json_is_array(key) ? "a list" : "a map");
+		json_is_null(key)    ? "null"
+		: json_is_array(key) ? "a list"
+				     : "a map");
 	return NULL;
 }
 
@@ -231,7 +234,8 @@ static bool add_merge(struct builder *b, json_t *merged, json_t *value, yaml_mar
 }
 
 /* The value of a key whose event has been read. False on error. */
-static bool member_node(struct builder *b, json_t *object, json_t *merged, const yaml_event_t *key_event, unsigned depth)
+static bool member_node(
+	struct builder *b, json_t *object, json_t *merged, const yaml_event_t *key_event, unsigned depth)
 {
 	_cleanup_(yaml_event_delete) yaml_event_t event = { 0 };
 	_cleanup_json_ json_t *key = NULL, *value = NULL;
@@ -385,7 +389,10 @@ static int read_json_stream(const char *text, size_t len, json_t *documents, str
 		if (json_read_next(text, len, &at, true, &value, err) < 0) {
 			size_t second = start + 1 + strspn(text + start + 1, " \t\r\n");
 
-			return text[start] == '{' && (text[second] == '"' || text[second] == '}') && !json_array_size(documents) ? -EINVAL : -ENOENT;
+			return text[start] == '{' && (text[second] == '"' || text[second] == '}') &&
+					       !json_array_size(documents)
+				       ? -EINVAL
+				       : -ENOENT;
 		}
 		int r = add_document(documents, value, err);
 		if (r < 0)

@@ -87,13 +87,16 @@ static bool parse_int(const char *text, struct yaml_scalar *ret)
 		if (digit >= base)
 			return false;
 		large |= __builtin_mul_overflow(v, (unsigned long long)base, &v) ||
-			__builtin_add_overflow(v, (unsigned long long)digit, &v);
+			 __builtin_add_overflow(v, (unsigned long long)digit, &v);
 		real = real * base + digit;
 	}
 	if (!large && v <= (unsigned long long)INT64_MAX + negative)
 		*ret = (struct yaml_scalar){ .kind = YAML_INT, .integer = negative ? (int64_t)(0 - v) : (int64_t)v };
 	else if (isfinite(real) && (base == 10 || !large))
-		*ret = (struct yaml_scalar){ .kind = YAML_REAL, .real = base == 10 ? strtod(text, NULL) : negative ? -real : real };
+		*ret = (struct yaml_scalar){ .kind = YAML_REAL,
+			.real = base == 10 ? strtod(text, NULL)
+				: negative ? -real
+					   : real };
 	else
 		return false;
 	return true;
@@ -160,7 +163,8 @@ static bool looks_timestamp(const char *p)
 	if (!*p)
 		return true;
 	bool zone = *p != ' ';
-	if (!strchr("Tt ", *p++) || !take_number(&p, 23) || *p++ != ':' || !take_number(&p, 59) || *p++ != ':' || !take_number(&p, 59))
+	if (!strchr("Tt ", *p++) || !take_number(&p, 23) || *p++ != ':' || !take_number(&p, 59) || *p++ != ':' ||
+		!take_number(&p, 59))
 		return false;
 	if (*p == '.')
 		p += 1 + strspn(p + 1, "0123456789");
@@ -192,5 +196,6 @@ static bool looks_base60(const char *p)
 
 bool yaml_needs_quotes(const char *text)
 {
-	return yaml_resolve(text).kind != YAML_STRING || str_eq(text, "<<") || looks_timestamp(text) || looks_base60(text);
+	return yaml_resolve(text).kind != YAML_STRING || str_eq(text, "<<") || looks_timestamp(text) ||
+	       looks_base60(text);
 }

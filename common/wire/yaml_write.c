@@ -11,19 +11,20 @@ enum style { STYLE_PLAIN, STYLE_SINGLE, STYLE_DOUBLE, STYLE_LITERAL };
 
 /* What the text contains, as far as the choice of a style depends on it. */
 struct looks {
-	bool special;      /* characters that only double quotes can hold */
-	bool indicators;   /* plain text would be read as something else */
+	bool special;	 /* characters that only double quotes can hold */
+	bool indicators; /* plain text would be read as something else */
 	bool breaks;
-	bool edge_space;   /* leading or trailing space or break */
-	bool space_break;  /* a space before a line break */
-	bool break_space;  /* a space behind a line break */
+	bool edge_space;  /* leading or trailing space or break */
+	bool space_break; /* a space before a line break */
+	bool break_space; /* a space behind a line break */
 	bool ends_in_space;
 };
 
 static bool is_printable(uint32_t c)
 {
-	return (c >= 0x20 && c < 0x7f) || c == 0xa0 || (c > 0xa0 && c != 0xad && c != 0x2028 && c != 0x2029 && c != 0xfeff &&
-		!(c >= 0xd800 && c < 0xe000) && c != 0xfffe && c != 0xffff);
+	return (c >= 0x20 && c < 0x7f) || c == 0xa0 ||
+	       (c > 0xa0 && c != 0xad && c != 0x2028 && c != 0x2029 && c != 0xfeff && !(c >= 0xd800 && c < 0xe000) &&
+		       c != 0xfffe && c != 0xffff);
 }
 
 static struct looks look_at(const char *text, size_t len)
@@ -209,8 +210,7 @@ static void add_map(struct str *out, const json_t *object, int indent)
 	const char *key;
 	json_t *member;
 
-	json_object_foreach((json_t *)object, key, member)
-		keys[i++] = key;
+	json_object_foreach((json_t *)object, key, member) keys[i++] = key;
 	qsort(keys, n, sizeof(*keys), compare_keys);
 	for (i = 0; i < n; i++) {
 		size_t len = strlen(keys[i]);
