@@ -12,6 +12,7 @@
 #include "runtime-lite/net/bridge.h"
 #include "common/base/log.h"
 #include "common/base/str.h"
+#include "runtime-lite/net/conntrack.h"
 #include "runtime-lite/net/ipam.h"
 #include "runtime-lite/net/nft.h"
 #include "runtime-lite/net/rtnl.h"
@@ -302,6 +303,8 @@ static int attach_lease(struct bridge_network *n, struct rtnl *nl, const struct 
 	/* The table may have been changed behind our back: then it is written anew, with this pod in it. */
 	if (r == 0 && nft_pod_add(&n->table, &pod, NULL) < 0)
 		r = write_table(n, NULL, err);
+	if (r == 0)
+		r = conntrack_forget(lease->ports, lease->n_ports, lease->ip, err);
 	return r;
 }
 
@@ -331,12 +334,15 @@ static int detach(struct bridge_network *n, struct rtnl *nl, const char *sandbox
 
 	if (lease) {
 		struct nft_pod pod = nft_pod_of(lease);
+		struct in_addr nobody = { INADDR_ANY };
 
 		if (nft_pod_remove(&n->table, &pod, NULL) < 0) {
 			r = nft_table_exists(&n->table, err);
 			if (r > 0)
 				r = write_table(n, lease, err);
 		}
+		if (r >= 0)
+			r = conntrack_forget(lease->ports, lease->n_ports, nobody, err);
 	}
 	if (r < 0)
 		return r;

@@ -2,9 +2,9 @@
  * bridge.h - purpose: the built-in pod network: a bridge, addresses, masquerade and host ports, by netlink alone.
  *
  * Each pod gets eth0 (a veth pair whose other end is a port of the bridge), an IPv4 address of the pool as a /32, and a
- * default route through the bridge. Ports are isolated from each other, so that pod-to-pod traffic is routed by the node:
- * then conntrack sees it, and a Service that sends a pod to its neighbour works without br_netfilter and without hiding
- * the client's address. Masquerade and host ports are elements of constant nftables rules in one table of our own.
+ * default route through the bridge. So pod-to-pod traffic is routed by the node: then conntrack sees it, and a Service that
+ * sends a pod to its neighbour works without br_netfilter and without hiding the client's address (with br_netfilter too).
+ * Masquerade and host ports are elements of constant nftables rules in one table of our own.
  *
  * Everything may be repeated after a kill -9 at any instant: leases are files (one each) in state_dir, names of links
  * follow from the sandbox id, and the table is written whole in one transaction. Foreign tables and links are not touched.

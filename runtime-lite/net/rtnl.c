@@ -425,8 +425,7 @@ int rtnl_port_set(struct rtnl *nl, const char *name, int bridge, const char *ali
 	info = mnl_attr_nest_start(&q.header, IFLA_LINKINFO);
 	mnl_attr_put_strz(&q.header, IFLA_INFO_SLAVE_KIND, "bridge");
 	data = mnl_attr_nest_start(&q.header, IFLA_INFO_SLAVE_DATA);
-	mnl_attr_put_u8(&q.header, IFLA_BRPORT_MODE, 1); /* hairpin: needed where br_netfilter redirects on the bridge */
-	mnl_attr_put_u8(&q.header, IFLA_BRPORT_ISOLATED, 1);
+	mnl_attr_put_u8(&q.header, IFLA_BRPORT_MODE, 1);
 	mnl_attr_nest_end(&q.header, data);
 	mnl_attr_nest_end(&q.header, info);
 	r = request_ack(nl, &q);

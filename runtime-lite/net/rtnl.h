@@ -57,7 +57,8 @@ struct rtnl_veth {
 	uint32_t mtu;
 };
 int rtnl_veth_add(struct rtnl *nl, const struct rtnl_veth *veth, struct error *err) MUST_USE;
-/* Makes it an isolated hairpin port of a bridge, without IPv6 addresses of its own, up. */
+/* Makes it a hairpin port of a bridge (br_netfilter turns packets around on their port), without IPv6 addresses of its own,
+ * up. */
 int rtnl_port_set(struct rtnl *nl, const char *name, int bridge, const char *alias, struct error *err) MUST_USE;
 int rtnl_link_up(struct rtnl *nl, const char *name, struct error *err) MUST_USE;
 /* No generated IPv6 addresses; fails silently on kernels without IPv6. */
