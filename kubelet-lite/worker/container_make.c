@@ -144,15 +144,8 @@ static void container_created(struct pod_worker *w, size_t i, const char *id, co
 {
 	const CRI(CreateContainerResponse) *r = reply;
 	struct container_seen *c = &w->seen.c[i];
-	uint32_t restarts = 0;
-	int64_t backoff = 0;
-	long long parsed;
-	unsigned count;
 
-	if (sscanf(id, "%u %lld", &count, &parsed) == 2) {
-		restarts = count;
-		backoff = parsed;
-	}
+	(void)id;
 	c->op = OP_NONE;
 	if (status->code != ERROR_OK) {
 		create_failed(w, i, "CreateContainerError", status->text);
@@ -171,8 +164,8 @@ static void container_created(struct pod_worker *w, size_t i, const char *id, co
 		.state = STATE_CREATED,
 		.id = xstrdup(r->container_id),
 		.sandbox_id = xstrdup(w->seen.sandbox.id),
-		.restarts = restarts,
-		.backoff_ns = backoff,
+		.restarts = w->run[i].making_restarts,
+		.backoff_ns = w->run[i].making_backoff_ns,
 		.hash = w->pod->containers[i].hash,
 		.created_at = clock_realtime_ns(),
 	};
@@ -203,8 +196,9 @@ static void call_create(struct make_job *m)
 		.n_mounts = m->n_mounts,
 		.message_file = *m->message_path ? m->message_file : "",
 	};
-	_cleanup_free_ char *memo = xasprintf("%u %lld", make.restarts, (long long)make.backoff_ns);
 
+	w->run[m->index].making_restarts = make.restarts;
+	w->run[m->index].making_backoff_ns = make.backoff_ns;
 	if (pod_hostname(w->pod, w->node->cluster_domain, &hostname, NULL) < 0)
 		hostname = xstrdup("");
 	sandbox = cri_sandbox_config(w->pod, w->seen.sandbox.attempt, hostname, &no_dns, &w->node->cri_node);
@@ -212,7 +206,7 @@ static void call_create(struct make_job *m)
 	request.pod_sandbox_id = w->seen.sandbox.id;
 	request.config = config;
 	request.sandbox_config = sandbox;
-	effect_call(w, CRI_CREATE_CONTAINER, &request, 0, m->index, memo, container_created, NULL);
+	effect_call(w, CRI_CREATE_CONTAINER, &request, 0, m->index, NULL, container_created, NULL);
 }
 
 static void make_done(struct job *job)

@@ -220,6 +220,8 @@ static void volumes_done(struct job *job)
 		if (v->error.code == ERROR_OK) {
 			w->seen.volumes = VOLUMES_READY;
 			w->volume_failures = 0;
+			if (v->first)
+				pod_write_source(w);
 			free(steal(w->volume_error));
 		} else {
 			/* A refresh that failed leaves what is there, and is tried again. */

@@ -84,6 +84,8 @@ struct container_run {
 	unsigned pull_failures;
 	int64_t pull_backoff_until_ns;
 	unsigned create_failures;
+	uint32_t making_restarts; /* of the instance that CreateContainer makes now */
+	int64_t making_backoff_ns;
 	struct rpc_request *stop_rpc;
 	struct effect *stop_effect;
 	struct handler_run *hook; /* postStart or preStop */
@@ -217,6 +219,8 @@ void effect_give_up(struct pod_worker *worker, size_t i);
 /* ---- status.c */
 void pod_write_status(struct pod_worker *worker);
 void pod_read_checkpoint(struct pod_worker *worker);
+/* Notes which manifest the pod is from, for orphan_held(). */
+void pod_write_source(struct pod_worker *worker);
 
 /* ---- termination.c: text of a container that has ended; owned by the caller, NULL if there is none. */
 char *termination_message(const struct pod_worker *worker, size_t i, const struct instance *instance,
