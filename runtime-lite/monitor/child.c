@@ -74,14 +74,18 @@ static int write_file(int dir, const char *path, const char *text)
 /* "0" means the writer: no handshake with the parent is needed. CLONE_INTO_CGROUP has done the unified hierarchy. */
 static int join_cgroups(const struct child *c, struct error *err)
 {
-	char path[PATH_MAX];
-
 	for (size_t i = 0; i < c->l->cgroup_dirs.n; i++) {
 		const char *dir = c->l->cgroup_dirs.v[i];
-		bool leaf = c->exec_leaf && str_eq(dir, c->l->cgroup_track);
+		_cleanup_fd_ int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int r = fd < 0 ? -errno : 0;
 
-		snprintf(path, sizeof(path), "%s%s%s/cgroup.procs", dir, leaf ? "/" : "", leaf ? c->exec_leaf : "");
-		int r = write_file(AT_FDCWD, path, "0");
+		if (r == 0 && c->exec_leaf && str_eq(dir, c->l->cgroup_track)) {
+			_cleanup_fd_ int leaf = openat(fd, c->exec_leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+			r = leaf < 0 ? -errno : write_file(leaf, "cgroup.procs", "0");
+		} else if (r == 0) {
+			r = write_file(fd, "cgroup.procs", "0");
+		}
 		if (r < 0)
 			return error_sys(err, r, "join cgroup %s", dir);
 	}

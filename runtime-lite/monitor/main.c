@@ -57,16 +57,15 @@ static int write_file(const char *path, const char *text)
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
+/* No path is put together here: pages of the stack that are touched once stay for the life of the pod. */
 static int join_cgroups(const struct sandbox_launch *s, struct error *err)
 {
-	char path[4096];
-
 	for (size_t i = 0; i < s->monitor_dirs.n; i++) {
-		snprintf(path, sizeof(path), "%s/cgroup.procs", s->monitor_dirs.v[i]);
-		int r = write_file(path, "0");
+		_cleanup_fd_ int dir = open(s->monitor_dirs.v[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		_cleanup_fd_ int fd = dir < 0 ? -1 : openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 
-		if (r < 0)
-			return error_sys(err, r, "join %s", path);
+		if (fd < 0 || write(fd, "0", 1) < 0)
+			return error_sys(err, errno, "join cgroup %s", s->monitor_dirs.v[i]);
 	}
 	return 0;
 }
@@ -130,7 +129,22 @@ static void raise_files(void)
 	}
 }
 
-static int read_plan(struct sandbox_launch *s, struct error *err)
+/* Joins, makes and sets what the plan says, and forgets the plan. */
+static int follow_plan(const void *data, size_t len, void *arena, size_t arena_len, struct error *err)
+{
+	struct sandbox_launch s;
+
+	if (sandbox_launch_decode(data, len, arena, arena_len, &s) < 0)
+		return error_set(err, ERROR_INVALID, "sandbox plan: damaged, or of another version");
+	int r = join_cgroups(&s, err);
+
+	if (r < 0)
+		return r;
+	(void)!write_file("/proc/self/oom_score_adj", "-999"); /* refused without CAP_SYS_RESOURCE; then it stays */
+	return make_namespaces(&s, err);
+}
+
+static int execute_plan(struct error *err)
 {
 	struct stat st;
 
@@ -142,10 +156,12 @@ static int read_plan(struct sandbox_launch *s, struct error *err)
 
 	if (data == MAP_FAILED || arena == MAP_FAILED)
 		return error_sys(err, errno, "sandbox plan");
-	if (sandbox_launch_decode(data, len, arena, arena_len, s) < 0)
-		return error_set(err, ERROR_INVALID, "sandbox plan: damaged, or of another version");
+	int r = follow_plan(data, len, arena, arena_len, err);
+
+	munmap(data, len);
+	munmap(arena, arena_len);
 	close(MONITOR_FD_PLAN);
-	return 0;
+	return r;
 }
 
 static int watch_all(struct error *err)
@@ -228,15 +244,8 @@ static _Noreturn void loop(void)
 
 static int set_up(struct error *err)
 {
-	struct sandbox_launch s;
-	int r = read_plan(&s, err);
+	int r = execute_plan(err);
 
-	if (r == 0)
-		r = join_cgroups(&s, err);
-	if (r == 0) {
-		(void)!write_file("/proc/self/oom_score_adj", "-999"); /* clamped to nothing without CAP_SYS_RESOURCE */
-		r = make_namespaces(&s, err);
-	}
 	return r < 0 ? r : watch_all(err);
 }
 

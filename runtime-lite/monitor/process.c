@@ -203,21 +203,20 @@ static int spawn(struct process *p, struct child *c, const struct process *owner
 {
 	const struct launch *l = c->l;
 	uint64_t flags = l->is_exec ? 0 : CLONE_NEWNS | (l->pid == LAUNCH_NS_OWN ? CLONE_NEWPID : 0);
-	_cleanup_fd_ int cgroup = -1;
+	_cleanup_fd_ int unified = -1, leaf = -1;
 	int sync[2];
 
 	if (l->cgroup_unified) {
-		char path[4096];
-
-		snprintf(path, sizeof(path), "%s%s%s", l->cgroup_unified, c->exec_leaf ? "/" : "", c->exec_leaf ? c->exec_leaf : "");
-		cgroup = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (cgroup < 0)
-			return error_sys(err, errno, "open cgroup %s", path);
+		unified = open(l->cgroup_unified, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (unified >= 0 && c->exec_leaf)
+			leaf = openat(unified, c->exec_leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (unified < 0 || (c->exec_leaf && leaf < 0))
+			return error_sys(err, errno, "open cgroup %s", l->cgroup_unified);
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sync) < 0)
 		return error_sys(err, errno, "make a socket pair");
 	int r = enter_pidns(l, owner, err);
-	pid_t pid = r < 0 ? -1 : sys_clone3(flags, &p->pidfd, cgroup);
+	pid_t pid = r < 0 ? -1 : sys_clone3(flags, &p->pidfd, leaf >= 0 ? leaf : unified);
 
 	if (pid == 0) {
 		close(sync[0]);
