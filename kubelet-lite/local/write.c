@@ -279,8 +279,13 @@ static void replace(const struct api_call *call, json_t *tree, const struct obje
 		reply_json(call->exchange, 200, steal(complete));
 		return;
 	}
+	/* stringData is folded into data here, for good. */
+	if (o->kind == KIND_SECRET) {
+		json_object_update(tree, complete);
+		json_object_del(tree, "stringData");
+	}
 	/* A status or a version that came along is no change. */
-	if (differs(call, tree, o) && store(call, tree, &err) < 0)
+	if (differs(call, complete, o) && store(call, tree, &err) < 0)
 		reply_error(call->exchange, &call->route, &err);
 	else
 		reply_object(call, 200, current(call));
