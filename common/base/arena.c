@@ -36,7 +36,7 @@ static void grow(struct arena *arena, size_t size)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-	size_t aligned = (size + sizeof(void *) - 1) & ~(sizeof(void *) - 1);
+	size_t aligned = (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
 
 	assert(aligned >= size);
 	if (!arena->last || arena->last->size - arena->used < aligned)
