@@ -1,8 +1,8 @@
 /*
  * h2_pipe.c - purpose: carry one HTTP/2 connection (h2.h) over a Unix socket in a libuv loop.
  *
- * Sending is driven by an idle handle: while it is active the loop does not sleep, so a submit from any callback is sent
- * in the same or the next turn, and many submits in one turn are one write (facts: libraries 3.3, 8).
+ * Sending is driven by an idle handle: while it is active the loop does not sleep, so a submit from any callback is
+ * sent in the same or the next turn, and many submits in one turn are one write (facts: libraries 3.3, 8).
  */
 #include "common/net/h2_pipe.h"
 

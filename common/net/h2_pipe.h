@@ -1,5 +1,6 @@
 /*
- * h2_pipe.h - purpose: carry one HTTP/2 connection (h2.h) over a Unix socket in a libuv loop. For rpc_server and rpc_client.
+ * h2_pipe.h - purpose: carry one HTTP/2 connection (h2.h) over a Unix socket in a libuv loop. For rpc_server and
+ * rpc_client.
  *
  * Writes are collected and sent once for each turn of the loop. Loop thread only.
  */

@@ -15,8 +15,8 @@ enum { JOBS_MAX = 256, JOB_STACK_BYTES = 256 * 1024 };
 struct job {
 	void (*work)(struct job *job); /* worker thread */
 	void (*done)(struct job *job); /* loop thread */
-	uv_loop_t *loop;               /* private */
-	struct job *next;              /* private */
+	uv_loop_t *loop;	       /* private */
+	struct job *next;	       /* private */
 };
 
 /* Loop thread only. One loop per process may use jobs. */

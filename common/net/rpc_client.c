@@ -1,5 +1,5 @@
 /*
- * rpc_client.c - purpose: call gRPC methods over a Unix socket from a libuv loop, and blocking for commands.
+ * rpc_client.c - purpose: call gRPC methods over a Unix socket from a libuv loop.
  *
  *	request:  WAITING (no connection) ──> SENT (has an HTTP/2 stream) ──> on the ready list ──> callback, freed
  *
@@ -13,7 +13,6 @@
 #include "common/sys/file.h"
 #include "common/wire/grpc.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -268,7 +267,8 @@ static void on_head(void *data, struct h2_stream *h2)
 	str_done(&q->packed); /* it will not be sent again */
 	if (str_eq(status, "200") && grpc_content_type(h2_header(h2, "content-type")))
 		return;
-	error_set(&err, ERROR_UNAVAILABLE, "the server does not speak gRPC: HTTP status %.40s", status ? status : "missing");
+	error_set(&err, ERROR_UNAVAILABLE, "the server does not speak gRPC: HTTP status %.40s",
+		status ? status : "missing");
 	request_end(q, &err);
 	request_detach(q, true);
 }
@@ -503,7 +503,8 @@ static void deadline_arm(struct rpc_client *client, uint64_t deadline_ns)
 		return;
 	client->deadline_armed_ns = deadline_ns;
 	uv_update_time(client->loop);
-	uv_timer_start(&client->deadline_timer, on_deadline, deadline_ns > now ? (deadline_ns - now) / 1000000 + 1 : 0, 0);
+	uv_timer_start(
+		&client->deadline_timer, on_deadline, deadline_ns > now ? (deadline_ns - now) / 1000000 + 1 : 0, 0);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -548,6 +549,11 @@ struct rpc_client *rpc_client_new(uv_loop_t *loop, const char *socket_path)
 	uv_timer_init(loop, &client->deadline_timer);
 	client->idle.data = client->retry_timer.data = client->deadline_timer.data = client;
 	return client;
+}
+
+void rpc_client_fail_fast(struct rpc_client *client)
+{
+	client->fail_fast = true;
 }
 
 static void client_release(struct rpc_client *client)
@@ -651,54 +657,4 @@ struct rpc_request *rpc_stream(struct rpc_client *client, const char *path, cons
 	q->on_end = end;
 	q->data = data;
 	return request_start(client, q, path, request, message, 0);
-}
-
-/* ---- blocking ---- */
-
-struct blocking {
-	bool done;
-	struct error status;
-	ProtobufCMessage *reply;
-	const ProtobufCMessageDescriptor *descriptor;
-};
-
-static void on_blocking_reply(void *data, const struct error *status, const void *reply)
-{
-	struct blocking *b = data;
-
-	b->done = true;
-	b->status = *status;
-	if (reply) { /* it is borrowed: copy it by its wire form */
-		size_t len = protobuf_c_message_get_packed_size(reply);
-		_cleanup_free_ uint8_t *packed = xmalloc(len + 1);
-
-		protobuf_c_message_pack(reply, packed);
-		b->reply = protobuf_c_message_unpack(b->descriptor, NULL, len, packed);
-	}
-}
-
-int rpc_call_blocking(const char *socket_path, const char *path, const ProtobufCMessage *request,
-	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, ProtobufCMessage **ret_reply, struct error *err)
-{
-	struct blocking b = { .descriptor = reply };
-	struct rpc_client *client;
-	uv_loop_t loop;
-
-	if (uv_loop_init(&loop) != 0)
-		return error_sys(err, EMFILE, "event loop");
-	client = rpc_client_new(&loop, socket_path);
-	client->fail_fast = true;
-	rpc_call(client, path, request, reply, timeout_ms, on_blocking_reply, &b);
-	while (!b.done)
-		uv_run(&loop, UV_RUN_ONCE);
-	rpc_client_free(client);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	uv_loop_close(&loop);
-	if (b.status.code != ERROR_OK) {
-		if (err)
-			*err = b.status;
-		return error_code_errno(b.status.code);
-	}
-	*ret_reply = b.reply;
-	return 0;
 }

@@ -180,7 +180,8 @@ static void call_complete(struct rpc_stream *s)
 	call_free(s);
 }
 
-/* The client has gone or its deadline has passed; `h2` is NULL already. Frees the call unless somebody still holds it. */
+/* The client has gone or its deadline has passed; `h2` is NULL already. Frees the call unless somebody still holds it.
+ */
 static void call_gone(struct rpc_stream *s)
 {
 	atomic_store(&s->gone, true);
@@ -407,7 +408,8 @@ static int call_read_message(struct rpc_stream *s, struct bytes message, struct 
 	s->request = protobuf_c_message_unpack(
 		s->method->request, NULL, message.len, (const uint8_t *)(message.ptr ? message.ptr : ""));
 	if (!s->request)
-		return error_set(err, ERROR_INVALID, "%s: request is not a valid %s", s->method->path, s->method->request->name);
+		return error_set(
+			err, ERROR_INVALID, "%s: request is not a valid %s", s->method->path, s->method->request->name);
 	/* The bytes are no longer needed and may be many. */
 	grpc_reader_done(&s->reader);
 	return 0;

@@ -25,7 +25,7 @@ struct rpc_server;
 struct rpc_stream;
 
 struct rpc_call {
-	void *context;        /* of the server */
+	void *context;	      /* of the server */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	/* True once the client has gone or the deadline has passed; may be polled from a worker thread. */
 	bool (*cancelled)(const struct rpc_call *call);
@@ -41,15 +41,15 @@ struct rpc_method {
 	const char *path; /* "/runtime.v1.RuntimeService/Version" */
 	enum rpc_kind kind;
 	const ProtobufCMessageDescriptor *request;
-	rpc_handler handle;         /* RPC_INLINE, RPC_JOB */
-	rpc_stream_handler stream;  /* RPC_STREAM */
+	rpc_handler handle;	   /* RPC_INLINE, RPC_JOB */
+	rpc_stream_handler stream; /* RPC_STREAM */
 };
 
 /* Serves `listen_fd` (ownership goes over). `methods` ends with a row whose path is NULL and lives as long as the
  * server. A path that is not in the table answers UNIMPLEMENTED. Loop thread only, as all of this module. */
 struct rpc_server *rpc_server_new(uv_loop_t *loop, int listen_fd, const struct rpc_method *methods, void *context);
-/* Graceful: GOAWAY, no new calls; streams end with UNAVAILABLE (and on_closed); `stopped` is called on the loop when the
- * last call has been answered and every handle is closed. The socket file is left to the caller. */
+/* Graceful: GOAWAY, no new calls; streams end with UNAVAILABLE (and on_closed); `stopped` is called on the loop when
+ * the last call has been answered and every handle is closed. The socket file is left to the caller. */
 void rpc_server_stop(struct rpc_server *server, void (*stopped)(void *data), void *data);
 /* After `stopped` only. */
 void rpc_server_free(struct rpc_server *server);

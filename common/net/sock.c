@@ -15,8 +15,8 @@ static int parse_unix(const char *text, const char *path, struct sock_address *r
 	size_t len = strlen(path);
 
 	if (len >= sizeof(address.un.sun_path))
-		return error_set(err, ERROR_INVALID, "socket path \"%s\" has %zu bytes; at most %zu are possible", path, len,
-			sizeof(address.un.sun_path) - 1);
+		return error_set(err, ERROR_INVALID, "socket path \"%s\" has %zu bytes; at most %zu are possible", path,
+			len, sizeof(address.un.sun_path) - 1);
 	if (path[0] != '/')
 		return error_set(err, ERROR_INVALID, "address \"%s\": the socket path must be absolute", text);
 	address.un.sun_family = AF_UNIX;
@@ -93,7 +93,8 @@ int sock_address_parse(const char *text, struct sock_address *ret, struct error 
 			return 0;
 	}
 	return error_set(err, ERROR_INVALID,
-		"address \"%s\" is none of unix:///PATH, /PATH, IPV4:PORT, [IPV6]:PORT, :PORT (ports 0 to 65535)", text);
+		"address \"%s\" is none of unix:///PATH, /PATH, IPV4:PORT, [IPV6]:PORT, :PORT (ports 0 to 65535)",
+		text);
 }
 
 void sock_address_text(const struct sock_address *address, char *buf, size_t len)
@@ -150,9 +151,8 @@ static int listen_unix(const struct sock_address *address, mode_t mode, int *ret
 		return error_sys(err, errno, "socket");
 	/* The mode of the socket becomes that of the file (less umask), so that there is no moment with a wider one. */
 	if (fchmod(fd, mode) < 0 || bind(fd, &address->sa, address->len) < 0)
-		return errno == EADDRINUSE
-			? error_set(err, ERROR_EXISTS, "%s is in use by another process", path)
-			: error_sys(err, errno, "listen on %s", path);
+		return errno == EADDRINUSE ? error_set(err, ERROR_EXISTS, "%s is in use by another process", path)
+					   : error_sys(err, errno, "listen on %s", path);
 	if (chmod(path, mode) < 0 || listen(fd, LISTEN_BACKLOG) < 0) {
 		r = error_sys(err, errno, "listen on %s", path);
 		unlink(path);

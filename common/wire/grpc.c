@@ -24,9 +24,11 @@ static int read_prefix(struct grpc_reader *reader, struct error *err)
 	size_t need = (size_t)h[1] << 24 | (size_t)h[2] << 16 | (size_t)h[3] << 8 | h[4];
 
 	if (h[0] != 0)
-		return error_set(err, ERROR_UNIMPLEMENTED, "compressed gRPC messages are not supported (flag %u)", h[0]);
+		return error_set(
+			err, ERROR_UNIMPLEMENTED, "compressed gRPC messages are not supported (flag %u)", h[0]);
 	if (need > reader->max)
-		return error_set(err, ERROR_EXHAUSTED, "message of %zu bytes is larger than the limit of %zu", need, reader->max);
+		return error_set(err, ERROR_EXHAUSTED, "message of %zu bytes is larger than the limit of %zu", need,
+			reader->max);
 	reader->need = need;
 	/* Most messages in one step, without letting a prefix alone take 16 MB. */
 	str_reset(&reader->body);

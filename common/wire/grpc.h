@@ -22,8 +22,8 @@ struct grpc_reader {
 void grpc_reader_done(struct grpc_reader *reader);
 /* Takes bytes from *p, moving *p and *len on. 1: *ret is a message, valid until the next call; 0: all taken, no whole
  * message yet; negative: UNIMPLEMENTED (compressed) or EXHAUSTED (above max), the reader may not be used any more. */
-int grpc_reader_next(struct grpc_reader *reader, const uint8_t **p, size_t *len, struct bytes *ret, struct error *err)
-	MUST_USE;
+int grpc_reader_next(
+	struct grpc_reader *reader, const uint8_t **p, size_t *len, struct bytes *ret, struct error *err) MUST_USE;
 /* Has part of a message been taken? */
 bool grpc_reader_midway(const struct grpc_reader *reader);
 

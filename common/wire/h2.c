@@ -2,8 +2,8 @@
  * h2.c - purpose: one HTTP/2 connection, server or client side, as bytes in and bytes out (nghttp2 inside).
  *
  * nghttp2's own checks of HTTP semantics are off, because they refuse the ":authority: /run/x.sock" that several gRPC
- * clients send on Unix sockets; what matters to gRPC is checked by our users. Header values with a NUL are refused here,
- * which lets headers be kept as "name\0value\0" in one buffer.
+ * clients send on Unix sockets; what matters to gRPC is checked by our users. Header values with a NUL are refused
+ * here, which lets headers be kept as "name\0value\0" in one buffer.
  */
 #include "common/wire/h2.h"
 #include "common/base/str.h"
@@ -28,7 +28,7 @@ struct h2_stream {
 	struct h2_stream *prev, *next;
 	int32_t id;
 	void *user;
-	struct str headers; /* "name\0value\0" ... */
+	struct str headers;  /* "name\0value\0" ... */
 	size_t headers_size; /* as HTTP/2 counts it */
 	bool head_done;
 	bool ended; /* on_end was called */
@@ -82,7 +82,8 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct h2_conn *conn = data;
 
 	if (conn->server && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream_new(conn, frame->hd.stream_id));
+		nghttp2_session_set_stream_user_data(
+			session, frame->hd.stream_id, stream_new(conn, frame->hd.stream_id));
 	return 0;
 }
 

@@ -26,7 +26,8 @@ struct h2_header {
 enum h2_code { H2_NO_ERROR = 0, H2_INTERNAL_ERROR = 2, H2_REFUSED_STREAM = 7, H2_CANCEL = 8 };
 
 struct h2_events {
-	/* The head has arrived (h2_header()): of a request on a server, where it announces the stream; of a response. */
+	/* The head has arrived (h2_header()): of a request on a server, where it announces the stream; of a response.
+	 */
 	void (*on_head)(void *data, struct h2_stream *stream);
 	void (*on_data)(void *data, struct h2_stream *stream, const void *p, size_t len);
 	/* The peer has sent its last byte and its trailers, which h2_header() finds as well. */
@@ -42,7 +43,8 @@ struct h2_conn *h2_conn_free(struct h2_conn *conn);
 
 /* A negative return is the end of the connection: pull once more (GOAWAY may be waiting), then close it. */
 int h2_conn_feed(struct h2_conn *conn, const void *p, size_t len, struct error *err) MUST_USE;
-/* The next bytes to send, valid until the next call on conn: their number, 0 for none now, -EPIPE on a broken session. */
+/* The next bytes to send, valid until the next call on conn: their number, 0 for none now, -EPIPE on a broken session.
+ */
 ssize_t h2_conn_pull(struct h2_conn *conn, const uint8_t **ret);
 /* Nothing more will be sent or understood: close. */
 bool h2_conn_finished(const struct h2_conn *conn);

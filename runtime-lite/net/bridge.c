@@ -1,13 +1,13 @@
 /*
  * bridge.c - purpose: the built-in pod network: a bridge, addresses, masquerade and host ports, by netlink alone.
  *
- * Order of an attachment: infrastructure (bridge, sysctls, table), lease on disk, veth pair with its far end in the pod,
- * address and route there, elements in the table. A detachment goes the other way; the lease goes last, so that after a
- * kill -9 at any point a repetition or reconcile finds what is left to undo.
+ * Order of an attachment: infrastructure (bridge, sysctls, table), lease on disk, veth pair with its far end in the
+ * pod, address and route there, elements in the table. A detachment goes the other way; the lease goes last, so that
+ * after a kill -9 at any point a repetition or reconcile finds what is left to undo.
  *
- * What is ours is told by MAC addresses: 02:72 and the gateway for the bridge, 06:72 and the pod's address for the node's
- * end, 02:72 and the pod's address for eth0. Since a MAC follows from the address, neighbour entries of an earlier pod with
- * the same address stay right, and no gratuitous ARP is needed.
+ * What is ours is told by MAC addresses: 02:72 and the gateway for the bridge, 06:72 and the pod's address for the
+ * node's end, 02:72 and the pod's address for eth0. Since a MAC follows from the address, neighbour entries of an
+ * earlier pod with the same address stay right, and no gratuitous ARP is needed.
  */
 #include "runtime-lite/net/bridge.h"
 #include "common/base/log.h"
@@ -79,7 +79,8 @@ static bool look_for_overlap(const struct rtnl_address *address, void *data)
 {
 	struct overlap *o = data;
 
-	if (address->index != o->bridge && address->ip.s_addr && ip_range_overlaps(o->range, address->ip, address->prefix)) {
+	if (address->index != o->bridge && address->ip.s_addr &&
+		ip_range_overlaps(o->range, address->ip, address->prefix)) {
 		o->found = *address;
 		o->is_found = true;
 	}
@@ -96,8 +97,9 @@ static int check_overlap(struct rtnl *nl, const struct ip_range *range, int brid
 		return r;
 	ip_range_text(range, ours);
 	inet_ntop(AF_INET, &o.found.ip, theirs, sizeof(theirs));
-	return error_set(err, ERROR_PRECONDITION, "pod range %s overlaps %s/%u of link %s; choose another with --pod-cidr",
-		ours, theirs, o.found.prefix, if_indextoname((unsigned)o.found.index, name) ? name : "?");
+	return error_set(err, ERROR_PRECONDITION,
+		"pod range %s overlaps %s/%u of link %s; choose another with --pod-cidr", ours, theirs, o.found.prefix,
+		if_indextoname((unsigned)o.found.index, name) ? name : "?");
 }
 
 /* ERROR_NOT_FOUND: not there yet. ERROR_EXISTS: the name belongs to somebody else. */
@@ -108,8 +110,8 @@ static int find_bridge(struct bridge_network *n, struct rtnl *nl, struct rtnl_li
 	if (r < 0)
 		return r;
 	if (!str_eq(ret->kind, "bridge") || memcmp(ret->mac, mac_bridge_or_pod, 2) != 0)
-		return error_set(err, ERROR_EXISTS, "link %s exists and was not made by runtime-lite; choose another --bridge",
-			n->bridge);
+		return error_set(err, ERROR_EXISTS,
+			"link %s exists and was not made by runtime-lite; choose another --bridge", n->bridge);
 	return 0;
 }
 
@@ -209,8 +211,10 @@ static void warn_of_forward_drop(struct bridge_network *n)
 	char who[128];
 
 	if (nft_forward_dropped(who, sizeof(who)))
-		log_warning("%s drops forwarded traffic by its policy: unless it has rules that accept traffic of the bridge, pods "
-			    "reach nothing and nobody bridge=%s", who, n->bridge);
+		log_warning("%s drops forwarded traffic by its policy: unless it has rules that accept traffic of the "
+			    "bridge, pods "
+			    "reach nothing and nobody bridge=%s",
+			who, n->bridge);
 }
 
 /* Bridge, addresses, sysctls and table are there and right afterwards. Cheap when they were. */
@@ -252,7 +256,7 @@ static bool linked(struct rtnl *nl, struct rtnl *pod_nl, const char *name, const
 
 	mac_make(mac_bridge_or_pod, lease->ip, mac);
 	return rtnl_link_find(nl, name, &near, NULL) == 0 && rtnl_link_find(pod_nl, pod_link, &far, NULL) == 0 &&
-		far.peer == near.index && near.peer == far.index && memcmp(far.mac, mac, sizeof(mac)) == 0;
+	       far.peer == near.index && near.peer == far.index && memcmp(far.mac, mac, sizeof(mac)) == 0;
 }
 
 static int make_link(struct rtnl *nl, const struct lease *lease, const char *name, int netns_fd,
@@ -268,7 +272,8 @@ static int make_link(struct rtnl *nl, const struct lease *lease, const char *nam
 	return rtnl_veth_add(nl, &veth, err);
 }
 
-/* lo, eth0, address and route in the pod. The address is a /32: the pod takes nobody for its neighbour but the gateway. */
+/* lo, eth0, address and route in the pod. The address is a /32: the pod takes nobody for its neighbour but the gateway.
+ */
 static int set_up_pod(struct rtnl *pod_nl, const struct lease *lease, struct error *err)
 {
 	struct rtnl_link eth;
@@ -373,7 +378,8 @@ static int attach(struct bridge_network *n, const char *sandbox_id, int netns_fd
 	r = attach_lease(n, nl, lease, netns_fd, &bridge, err);
 	if (r < 0) {
 		if (detach(n, nl, sandbox_id, NULL) < 0)
-			log_warning("a failed attachment could not be undone; it will be at the next start pod=%s", sandbox_id);
+			log_warning("a failed attachment could not be undone; it will be at the next start pod=%s",
+				sandbox_id);
 		return r;
 	}
 	inet_ntop(AF_INET, &lease->ip, ret_ip, INET6_ADDRSTRLEN);
@@ -508,7 +514,8 @@ int bridge_set_cidr(struct bridge_network *n, const char *cidr, struct error *er
 	if (r < 0)
 		return error_prefix(err, "pod network");
 	LOCKED(n);
-	if (range.network.s_addr != ipam_range(n->ipam)->network.s_addr || range.prefix != ipam_range(n->ipam)->prefix) {
+	if (range.network.s_addr != ipam_range(n->ipam)->network.s_addr ||
+		range.prefix != ipam_range(n->ipam)->prefix) {
 		log_info("pod addresses come from another range now range=%s", chosen);
 		ipam_set_range(n->ipam, &range);
 		n->ready = false;
@@ -574,8 +581,10 @@ int bridge_network_new(const struct bridge_config *config, struct bridge_network
 	struct ipam *ipam;
 	int r = ip_range_parse(config->cidr, &range, err);
 
-	if (r == 0 && (str_empty(config->bridge) || strlen(config->bridge) >= IFNAMSIZ || strpbrk(config->bridge, "/ :")))
-		r = error_set(err, ERROR_INVALID, "bridge name \"%s\": 1 to %d characters without blank, \"/\" and \":\" are allowed",
+	if (r == 0 &&
+		(str_empty(config->bridge) || strlen(config->bridge) >= IFNAMSIZ || strpbrk(config->bridge, "/ :")))
+		r = error_set(err, ERROR_INVALID,
+			"bridge name \"%s\": 1 to %d characters without blank, \"/\" and \":\" are allowed",
 			config->bridge ? config->bridge : "", IFNAMSIZ - 1);
 	if (r == 0)
 		r = ipam_open(config->state_dir, &range, &ipam, err);

@@ -2,12 +2,13 @@
  * bridge.h - purpose: the built-in pod network: a bridge, addresses, masquerade and host ports, by netlink alone.
  *
  * Each pod gets eth0 (a veth pair whose other end is a port of the bridge), an IPv4 address of the pool as a /32, and a
- * default route through the bridge. So pod-to-pod traffic is routed by the node: then conntrack sees it, and a Service that
- * sends a pod to its neighbour works without br_netfilter and without hiding the client's address (with br_netfilter too).
- * Masquerade and host ports are elements of constant nftables rules in one table of our own.
+ * default route through the bridge. So pod-to-pod traffic is routed by the node: then conntrack sees it, and a Service
+ * that sends a pod to its neighbour works without br_netfilter and without hiding the client's address (with
+ * br_netfilter too). Masquerade and host ports are elements of constant nftables rules in one table of our own.
  *
  * Everything may be repeated after a kill -9 at any instant: leases are files (one each) in state_dir, names of links
- * follow from the sandbox id, and the table is written whole in one transaction. Foreign tables and links are not touched.
+ * follow from the sandbox id, and the table is written whole in one transaction. Foreign tables and links are not
+ * touched.
  *
  * Thread-safe, blocking (some milliseconds); made for worker threads. Acts in the network namespace in which
  * bridge_network_new() was called.
@@ -35,30 +36,31 @@ struct port_mapping {
 	char host_ip[INET6_ADDRSTRLEN]; /* "", "0.0.0.0" and "::": every address of the node */
 };
 
-/* Reads the leases. Bridge and table are made when the first pod needs them (or again now, when leases exist and they are
- * gone). */
+/* Reads the leases. Bridge and table are made when the first pod needs them (or again now, when leases exist and they
+ * are gone). */
 int bridge_network_new(const struct bridge_config *config, struct bridge_network **ret, struct error *err) MUST_USE;
 struct bridge_network *bridge_network_free(struct bridge_network *network);
 
 /* Gives the pod in netns_fd its eth0, lo and host ports; the address goes to ret_ip. For a sandbox that is attached
  * already the result is the same. A host port that another pod has: ERROR_EXISTS naming port and pod. No address left:
  * ERROR_EXHAUSTED. On failure nothing is left of it. Mappings with host_port 0 are skipped. */
-int bridge_attach(struct bridge_network *network, const char *sandbox_id, int netns_fd, const struct port_mapping *ports,
-	size_t n_ports, char ret_ip[INET6_ADDRSTRLEN], struct error *err) MUST_USE;
+int bridge_attach(struct bridge_network *network, const char *sandbox_id, int netns_fd,
+	const struct port_mapping *ports, size_t n_ports, char ret_ip[INET6_ADDRSTRLEN], struct error *err) MUST_USE;
 /* Takes address, veth and host ports back; the netns may have gone. Unknown sandboxes are fine. */
 int bridge_detach(struct bridge_network *network, const char *sandbox_id, struct error *err) MUST_USE;
 /* Releases what belongs to none of the live sandboxes (leases, veths, elements), and puts bridge and table right for
  * those that live. For the start of the daemon, after it has found its pods. */
 int bridge_reconcile(struct bridge_network *network, const char *const *live_ids, size_t n, struct error *err) MUST_USE;
 
-/* The pool from now on (UpdateRuntimeConfig); leases of another range live on. Of a list "a,b" the first IPv4 one counts;
+/* The pool from now on (UpdateRuntimeConfig); leases of another range live on. Of a list "a,b" the first IPv4 one
+ * counts;
  * "" leaves all as it is. */
 int bridge_set_cidr(struct bridge_network *network, const char *cidr, struct error *err) MUST_USE;
 /* Takes the bridge and the table down. Refused with ERROR_PRECONDITION while a lease exists. */
 int bridge_remove(struct bridge_network *network, struct error *err) MUST_USE;
 
-/* Why pods cannot be networked, for the NetworkReady condition; "" when they can. Repairs a bridge or table that somebody
- * has deleted. One or two netlink round trips. */
+/* Why pods cannot be networked, for the NetworkReady condition; "" when they can. Repairs a bridge or table that
+ * somebody has deleted. One or two netlink round trips. */
 void bridge_problem(struct bridge_network *network, char ret[ERROR_TEXT_MAX]);
 
 struct netns_stats {

@@ -1,8 +1,8 @@
 /*
  * conntrack.c - purpose: make the kernel forget UDP flows that a host port has changed the meaning of.
  *
- * ctnetlink by hand, since two kinds of messages are all that is needed: a dump, from which the flows are chosen here, and a
- * deletion for each by its original tuple, zone and id, so that a new flow with the same tuple is never hit.
+ * ctnetlink by hand, since two kinds of messages are all that is needed: a dump, from which the flows are chosen here,
+ * and a deletion for each by its original tuple, zone and id, so that a new flow with the same tuple is never hit.
  */
 #include "runtime-lite/net/conntrack.h"
 #include "common/base/str.h"
@@ -38,9 +38,7 @@ static const struct nlattr *find(const struct nlattr *nest, uint16_t type)
 {
 	const struct nlattr *attr;
 
-	mnl_attr_for_each_nested (attr, nest)
-		if (mnl_attr_get_type(attr) == type)
-			return attr;
+	mnl_attr_for_each_nested(attr, nest) if (mnl_attr_get_type(attr) == type) return attr;
 	return NULL;
 }
 
@@ -59,7 +57,8 @@ static bool read_flow(const struct nlmsghdr *nlh, struct flow *ret)
 	const struct nlattr *attr, *reply = NULL, *proto, *number, *port;
 	struct flow flow = { 0 };
 
-	mnl_attr_for_each (attr, nlh, sizeof(struct nfgenmsg)) {
+	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
+	{
 		switch (mnl_attr_get_type(attr)) {
 		case CTA_TUPLE_ORIG:
 			flow.tuple = attr;

@@ -1,8 +1,8 @@
 /*
  * conntrack.h - purpose: make the kernel forget UDP flows that a host port has changed the meaning of.
  *
- * A UDP flow is translated as its first packet was. A client that keeps sending to a host port would go on talking to the
- * pod that had it before, or to nobody. Blocking, thread-safe, in the thread's network namespace.
+ * A UDP flow is translated as its first packet was. A client that keeps sending to a host port would go on talking to
+ * the pod that had it before, or to nobody. Blocking, thread-safe, in the thread's network namespace.
  */
 #pragma once
 #include "common/base/error.h"

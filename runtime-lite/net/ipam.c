@@ -54,7 +54,8 @@ int ip_range_parse(const char *cidr, struct ip_range *ret, struct error *err)
 		inet_pton(AF_INET, ip, &range.network) != 1)
 		return error_set(err, ERROR_INVALID, "\"%.60s\" is not an IPv4 range such as 10.85.0.0/16", cidr);
 	if (prefix < PREFIX_MIN || prefix > PREFIX_MAX)
-		return error_set(err, ERROR_INVALID, "range %s: the prefix length must be %d to %d", cidr, PREFIX_MIN, PREFIX_MAX);
+		return error_set(err, ERROR_INVALID, "range %s: the prefix length must be %d to %d", cidr, PREFIX_MIN,
+			PREFIX_MAX);
 	range.prefix = (uint8_t)prefix;
 	if (ntohl(range.network.s_addr) & ~mask_of(range.prefix))
 		return error_set(err, ERROR_INVALID, "range %s: bits beyond the prefix are set", cidr);
@@ -230,8 +231,9 @@ static int load_one(struct ipam *ipam, const char *name, struct error *err)
 	}
 	r = file_read(ipam->dir_fd, name, LEASE_TEXT_MAX, &text, NULL, NULL);
 	if (r == 0 && str_starts(text, magic) && !str_starts(text + strlen(magic), "1\n"))
-		return error_set(err, ERROR_PRECONDITION, "%s/%s: version \"%.8s\" of leases is not known to this version",
-			ipam->dir, name, text + strlen(magic));
+		return error_set(err, ERROR_PRECONDITION,
+			"%s/%s: version \"%.8s\" of leases is not known to this version", ipam->dir, name,
+			text + strlen(magic));
 	if (r == 0 && str_starts(text, magic))
 		lease = lease_read(text);
 	if (lease && !ipam_find(ipam, lease->sandbox_id)) {
@@ -349,7 +351,7 @@ static bool any_address(const char *ip)
 static bool ports_collide(const struct port_mapping *a, const struct port_mapping *b)
 {
 	return a->protocol == b->protocol && a->host_port == b->host_port &&
-		(any_address(a->host_ip) || any_address(b->host_ip) || str_eq(a->host_ip, b->host_ip));
+	       (any_address(a->host_ip) || any_address(b->host_ip) || str_eq(a->host_ip, b->host_ip));
 }
 
 static int port_check(const struct ipam *ipam, const struct port_mapping *p, struct error *err)
@@ -358,29 +360,30 @@ static int port_check(const struct ipam *ipam, const struct port_mapping *p, str
 	size_t i, j;
 
 	if (!protocol_name(p->protocol))
-		return error_set(err, ERROR_INVALID, "host port %u: protocol number %u is none of TCP, UDP, SCTP", p->host_port,
-			p->protocol);
+		return error_set(err, ERROR_INVALID, "host port %u: protocol number %u is none of TCP, UDP, SCTP",
+			p->host_port, p->protocol);
 	if (p->container_port == 0)
 		return error_set(err, ERROR_INVALID, "host port %u: the container port is missing", p->host_port);
 	if (!any_address(p->host_ip) && inet_pton(AF_INET, p->host_ip, &ip) != 1)
-		return error_set(err, ERROR_INVALID, "host port %u: host IP \"%s\" is not an IPv4 address", p->host_port,
-			p->host_ip);
+		return error_set(err, ERROR_INVALID, "host port %u: host IP \"%s\" is not an IPv4 address",
+			p->host_port, p->host_ip);
 	for (i = 0; i < ipam->n; i++)
 		for (j = 0; j < ipam->leases[i]->n_ports; j++)
 			if (ports_collide(p, &ipam->leases[i]->ports[j]))
-				return error_set(err, ERROR_EXISTS, "host port %u/%s is taken by pod sandbox %s", p->host_port,
-					protocol_name(p->protocol), ipam->leases[i]->sandbox_id);
+				return error_set(err, ERROR_EXISTS, "host port %u/%s is taken by pod sandbox %s",
+					p->host_port, protocol_name(p->protocol), ipam->leases[i]->sandbox_id);
 	return 0;
 }
 
 /* Copies the mappings that map something. */
-static int ports_take(
-	const struct ipam *ipam, struct lease *lease, const struct port_mapping *ports, size_t n_ports, struct error *err)
+static int ports_take(const struct ipam *ipam, struct lease *lease, const struct port_mapping *ports, size_t n_ports,
+	struct error *err)
 {
 	size_t i, j;
 
 	if (n_ports > BRIDGE_PORTS_MAX)
-		return error_set(err, ERROR_INVALID, "%zu host ports; at most %d are possible", n_ports, BRIDGE_PORTS_MAX);
+		return error_set(
+			err, ERROR_INVALID, "%zu host ports; at most %d are possible", n_ports, BRIDGE_PORTS_MAX);
 	lease->ports = xcalloc(n_ports + 1, sizeof(*lease->ports));
 	for (i = 0; i < n_ports; i++) {
 		int r;
@@ -392,8 +395,8 @@ static int ports_take(
 			return r;
 		for (j = 0; j < lease->n_ports; j++)
 			if (ports_collide(&ports[i], &lease->ports[j]))
-				return error_set(err, ERROR_INVALID, "host port %u/%s is named twice", ports[i].host_port,
-					protocol_name(ports[i].protocol));
+				return error_set(err, ERROR_INVALID, "host port %u/%s is named twice",
+					ports[i].host_port, protocol_name(ports[i].protocol));
 		lease->ports[lease->n_ports] = ports[i];
 		if (any_address(ports[i].host_ip))
 			lease->ports[lease->n_ports].host_ip[0] = '\0';
@@ -438,14 +441,16 @@ int ipam_reserve(struct ipam *ipam, const char *sandbox_id, const struct port_ma
 
 	assert(!ipam_find(ipam, sandbox_id));
 	if (!sandbox_id_ok(sandbox_id))
-		return error_set(err, ERROR_INVALID, "sandbox id \"%.130s\": at most %d characters without blanks are allowed",
-			sandbox_id, SANDBOX_ID_MAX);
+		return error_set(err, ERROR_INVALID,
+			"sandbox id \"%.130s\": at most %d characters without blanks are allowed", sandbox_id,
+			SANDBOX_ID_MAX);
 	r = ports_take(ipam, lease, ports, n_ports, err);
 	if (r < 0)
 		return r;
 	ip_range_text(&ipam->range, range);
 	if (!pick(ipam, &lease->ip))
-		return error_set(err, ERROR_EXHAUSTED, "no free address is left in %s (%zu pods have one)", range, ipam->n);
+		return error_set(
+			err, ERROR_EXHAUSTED, "no free address is left in %s (%zu pods have one)", range, ipam->n);
 	lease->sandbox_id = xstrdup(sandbox_id);
 	lease->range = ipam->range;
 	lease_write(lease, &text);

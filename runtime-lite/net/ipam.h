@@ -39,8 +39,8 @@ size_t ipam_count(const struct ipam *ipam);
 /* i below ipam_count(); order is of no meaning and changes with every reserve and release. */
 const struct lease *ipam_at(const struct ipam *ipam, size_t i);
 const struct lease *ipam_find(const struct ipam *ipam, const char *sandbox_id);
-/* The next free address, round robin. The sandbox must not have a lease. A host port that another has: ERROR_EXISTS. The
- * lease is owned by ipam. */
+/* The next free address, round robin. The sandbox must not have a lease. A host port that another has: ERROR_EXISTS.
+ * The lease is owned by ipam. */
 int ipam_reserve(struct ipam *ipam, const char *sandbox_id, const struct port_mapping *ports, size_t n_ports,
 	const struct lease **ret, struct error *err) MUST_USE;
 /* Without a lease: success. */

@@ -31,7 +31,7 @@
  *	}
  */
 #include "runtime-lite/net/nft.h"
-#include "common/base/str.h"
+#include "runtime-lite/net/nft_batch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -52,9 +52,7 @@
 #include <sys/socket.h>
 
 enum {
-	MESSAGE_ROOM = 64 * 1024,
 	ELEMENTS_PER_MESSAGE = 200,
-	RECEIVE_BYTES = 16 * 1024,
 	/* nft's numbers for data types, put together by 6 bits each; only for its listing. */
 	TYPE_IPV4 = 7,
 	TYPE_PROTOCOL = 12,
@@ -66,135 +64,25 @@ enum {
 	ICMP_REDIRECT_TYPE = 5,
 };
 
-/* ---- batches ---- */
-
-struct batch {
-	const struct nft_table *table;
-	struct str out;
-	uint32_t seq;
-	char *room; /* one message is built here */
-};
-
-static void batch_mark(struct batch *b, uint16_t type)
-{
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(b->room);
-	struct nfgenmsg *nfg;
-
-	nlh->nlmsg_type = type;
-	nlh->nlmsg_flags = NLM_F_REQUEST;
-	nlh->nlmsg_seq = ++b->seq;
-	nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
-	nfg->nfgen_family = AF_UNSPEC;
-	nfg->version = NFNETLINK_V0;
-	nfg->res_id = htons(NFNL_SUBSYS_NFTABLES);
-	str_add_bytes(&b->out, b->room, nlh->nlmsg_len);
-}
-
-static void batch_init(struct batch *b, const struct nft_table *table)
-{
-	*b = (struct batch){ .table = table, .room = xmalloc(MESSAGE_ROOM) };
-	batch_mark(b, NFNL_MSG_BATCH_BEGIN);
-}
-
-static void batch_done(struct batch *b)
-{
-	str_done(&b->out);
-	free(b->room);
-}
-
-static struct nlmsghdr *message(struct batch *b, uint16_t type, uint16_t flags)
-{
-	return nftnl_nlmsg_build_hdr(b->room, type, NFPROTO_INET, flags, ++b->seq);
-}
-
-static void put(struct batch *b, const struct nlmsghdr *nlh)
-{
-	assert(nlh->nlmsg_len <= MESSAGE_ROOM);
-	str_add_bytes(&b->out, nlh, nlh->nlmsg_len);
-}
-
-/* Reads what the kernel has answered; it did all of it inside sendto(). The first error is the cause. */
-static int read_answers(struct mnl_socket *socket, uint32_t last_seq)
-{
-	_cleanup_free_ char *buf = xmalloc(RECEIVE_BYTES);
-	int error = 0, acked = 0;
-
-	for (;;) {
-		ssize_t n = recv(mnl_socket_get_fd(socket), buf, RECEIVE_BYTES, MSG_DONTWAIT);
-		const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;
-		int left = (int)n;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno != EAGAIN)
-			return -errno;
-		if (n <= 0)
-			break;
-		for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
-			const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
-
-			if (nlh->nlmsg_type != NLMSG_ERROR || mnl_nlmsg_get_payload_len(nlh) < sizeof(e->error))
-				continue;
-			if (e->error < 0 && error == 0)
-				error = e->error;
-			else if (e->error == 0 && nlh->nlmsg_seq == last_seq)
-				acked = 1;
-		}
-	}
-	if (error < 0)
-		return error;
-	return acked ? 0 : -EIO;
-}
-
-static int batch_send(struct batch *b)
-{
-	struct mnl_socket *socket;
-	struct nlmsghdr *last;
-	size_t at = 0, next = 0;
-	int r, size;
-
-	/* An acknowledgement of the last message is one of them all: the batch is all or nothing. */
-	while (next < b->out.len) {
-		at = next;
-		next += MNL_ALIGN(((struct nlmsghdr *)(b->out.buf + at))->nlmsg_len);
-	}
-	last = (struct nlmsghdr *)(b->out.buf + at);
-	last->nlmsg_flags |= NLM_F_ACK;
-	uint32_t last_seq = last->nlmsg_seq;
-	batch_mark(b, NFNL_MSG_BATCH_END);
-	socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	if (!socket)
-		return -errno;
-	size = (int)b->out.len + 4096;
-	(void)setsockopt(mnl_socket_get_fd(socket), SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
-		mnl_socket_sendto(socket, b->out.buf, b->out.len) < 0)
-		r = -errno;
-	else
-		r = read_answers(socket, last_seq);
-	mnl_socket_close(socket);
-	return r;
-}
-
 /* ---- table, chains, sets ---- */
 
-static void put_table(struct batch *b, uint16_t type)
+static void put_table(struct nft_batch *b, uint16_t type)
 {
 	struct nftnl_table *t = nftnl_table_alloc();
-	struct nlmsghdr *nlh = message(b, type, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
+	struct nlmsghdr *nlh = nft_batch_message(b, type, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
 
 	nftnl_table_set_u32(t, NFTNL_TABLE_FAMILY, NFPROTO_INET);
 	nftnl_table_set_str(t, NFTNL_TABLE_NAME, b->table->name);
 	nftnl_table_nlmsg_build_payload(nlh, t);
-	put(b, nlh);
+	nft_batch_put(b, nlh);
 	nftnl_table_free(t);
 }
 
 /* `type` NULL: a chain without hook. */
-static void put_chain(struct batch *b, const char *name, const char *type, uint32_t hook, int32_t priority)
+static void put_chain(struct nft_batch *b, const char *name, const char *type, uint32_t hook, int32_t priority)
 {
 	struct nftnl_chain *c = nftnl_chain_alloc();
-	struct nlmsghdr *nlh = message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	struct nlmsghdr *nlh = nft_batch_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 
 	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, b->table->name);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name);
@@ -205,7 +93,7 @@ static void put_chain(struct batch *b, const char *name, const char *type, uint3
 		nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, NF_ACCEPT);
 	}
 	nftnl_chain_nlmsg_build_payload(nlh, c);
-	put(b, nlh);
+	nft_batch_put(b, nlh);
 	nftnl_chain_free(c);
 }
 
@@ -219,13 +107,14 @@ static uint32_t type_join(const uint32_t *types, size_t n)
 	return joined;
 }
 
-/* A set, or with n_data a map. Each part of key and data is 4 bytes. The userdata says to nft's listing how to read them. */
-static void put_set(struct batch *b, uint32_t id, const char *name, const uint32_t *key, size_t n_key, const uint32_t *data,
-	size_t n_data)
+/* A set, or with n_data a map. Each part of key and data is 4 bytes. The userdata says to nft's listing how to read
+ * them. */
+static void put_set(struct nft_batch *b, uint32_t id, const char *name, const uint32_t *key, size_t n_key,
+	const uint32_t *data, size_t n_data)
 {
 	struct nftnl_set *s = nftnl_set_alloc();
 	struct nftnl_udata_buf *u = nftnl_udata_buf_alloc(NFT_USERDATA_MAXLEN);
-	struct nlmsghdr *nlh = message(b, NFT_MSG_NEWSET, NLM_F_CREATE);
+	struct nlmsghdr *nlh = nft_batch_message(b, NFT_MSG_NEWSET, NLM_F_CREATE);
 
 	nftnl_set_set_str(s, NFTNL_SET_TABLE, b->table->name);
 	nftnl_set_set_str(s, NFTNL_SET_NAME, name);
@@ -241,7 +130,7 @@ static void put_set(struct batch *b, uint32_t id, const char *name, const uint32
 	}
 	nftnl_set_set_data(s, NFTNL_SET_USERDATA, nftnl_udata_buf_data(u), nftnl_udata_buf_len(u));
 	nftnl_set_nlmsg_build_payload(nlh, s);
-	put(b, nlh);
+	nft_batch_put(b, nlh);
 	nftnl_udata_buf_free(u);
 	nftnl_set_free(s);
 }
@@ -343,7 +232,7 @@ static void dnat_from_map(struct nftnl_rule *rule)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_NAT_REG_PROTO_MIN, NFT_REG32_01); /* the second 4 bytes of register 1 */
 }
 
-static struct nftnl_rule *rule_new(struct batch *b, const char *chain)
+static struct nftnl_rule *rule_new(struct nft_batch *b, const char *chain)
 {
 	struct nftnl_rule *rule = nftnl_rule_alloc();
 
@@ -352,18 +241,18 @@ static struct nftnl_rule *rule_new(struct batch *b, const char *chain)
 	return rule;
 }
 
-static void put_rule(struct batch *b, struct nftnl_rule *rule)
+static void put_rule(struct nft_batch *b, struct nftnl_rule *rule)
 {
-	struct nlmsghdr *nlh = message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	struct nlmsghdr *nlh = nft_batch_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
 
 	nftnl_rule_nlmsg_build_payload(nlh, rule);
-	put(b, nlh);
+	nft_batch_put(b, nlh);
 	nftnl_rule_free(rule);
 }
 
 /* ---- the rules ---- */
 
-static void put_hostports(struct batch *b)
+static void put_hostports(struct nft_batch *b)
 {
 	struct nftnl_rule *rule = rule_new(b, "hostports");
 
@@ -383,7 +272,7 @@ static void put_hostports(struct batch *b)
 	put_rule(b, rule);
 }
 
-static void put_jump_if_local(struct batch *b, const char *chain)
+static void put_jump_if_local(struct nft_batch *b, const char *chain)
 {
 	struct nftnl_rule *rule = rule_new(b, chain);
 	struct nftnl_expr *e = add_expr(rule, "fib");
@@ -397,7 +286,7 @@ static void put_jump_if_local(struct batch *b, const char *chain)
 	put_rule(b, rule);
 }
 
-static void put_postrouting(struct batch *b)
+static void put_postrouting(struct nft_batch *b)
 {
 	static const uint8_t multicast_mask[] = { 0xf0, 0, 0, 0 }, multicast[] = { 224, 0, 0, 0 }, none[4];
 	struct nftnl_rule *rule = rule_new(b, "postrouting");
@@ -433,7 +322,7 @@ static void put_postrouting(struct batch *b)
 	put_rule(b, rule);
 }
 
-static void put_guard_and_quiet(struct batch *b)
+static void put_guard_and_quiet(struct nft_batch *b)
 {
 	struct nftnl_rule *rule = rule_new(b, "guard");
 
@@ -453,9 +342,10 @@ static void put_guard_and_quiet(struct batch *b)
 	put_rule(b, rule);
 }
 
-static void put_skeleton(struct batch *b)
+static void put_skeleton(struct nft_batch *b)
 {
-	static const uint32_t key[] = { TYPE_IPV4, TYPE_PROTOCOL, TYPE_SERVICE }, target[] = { TYPE_IPV4, TYPE_SERVICE };
+	static const uint32_t key[] = { TYPE_IPV4, TYPE_PROTOCOL, TYPE_SERVICE },
+			      target[] = { TYPE_IPV4, TYPE_SERVICE };
 	static const uint32_t pair[] = { TYPE_IPV4, TYPE_IPV4 };
 
 	/* A chain of type nat must not come before conntrack's own hooks; these are nft's names for the places. */
@@ -481,7 +371,7 @@ static void put_skeleton(struct batch *b)
 
 /* Elements of one set, which go out in messages of limited size. */
 struct elements {
-	struct batch *batch;
+	struct nft_batch *batch;
 	const char *set;
 	uint16_t type; /* NFT_MSG_NEWSETELEM, NFT_MSG_DELSETELEM */
 	struct nftnl_set *pending;
@@ -494,16 +384,16 @@ static void elements_flush(struct elements *el)
 
 	if (!el->pending)
 		return;
-	nlh = message(el->batch, el->type, el->type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
+	nlh = nft_batch_message(el->batch, el->type, el->type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
 	nftnl_set_elems_nlmsg_build_payload(nlh, el->pending);
-	put(el->batch, nlh);
+	nft_batch_put(el->batch, nlh);
 	nftnl_set_free(el->pending);
 	el->pending = NULL;
 	el->n = 0;
 }
 
-static void element_add(struct elements *el, const void *key, size_t key_len, const void *data, size_t data_len,
-	const char *comment)
+static void element_add(
+	struct elements *el, const void *key, size_t key_len, const void *data, size_t data_len, const char *comment)
 {
 	struct nftnl_set_elem *e = nftnl_set_elem_alloc();
 
@@ -539,7 +429,7 @@ static bool any_address(const char *host_ip, struct in_addr *ret)
 	return inet_pton(AF_INET, host_ip, ret) != 1 || ret->s_addr == INADDR_ANY;
 }
 
-static void put_pod_ports(struct batch *b, uint16_t type, const struct nft_pod *pod, bool any)
+static void put_pod_ports(struct nft_batch *b, uint16_t type, const struct nft_pod *pod, bool any)
 {
 	struct elements el = { .batch = b, .set = any ? "hostport" : "hostport_on", .type = type };
 	char comment[NFTNL_UDATA_COMMENT_MAXLEN];
@@ -564,7 +454,7 @@ static void put_pod_ports(struct batch *b, uint16_t type, const struct nft_pod *
 	elements_flush(&el);
 }
 
-static void put_pod(struct batch *b, uint16_t type, const struct nft_pod *pod)
+static void put_pod(struct nft_batch *b, uint16_t type, const struct nft_pod *pod)
 {
 	const struct in_addr pair[2] = { pod->ip, pod->ip };
 	struct elements addresses = { .batch = b, .set = "pod", .type = type };
@@ -582,70 +472,63 @@ static void put_pod(struct batch *b, uint16_t type, const struct nft_pod *pod)
 
 int nft_table_write(const struct nft_table *table, const struct nft_pod *pods, size_t n, struct error *err)
 {
-	_cleanup_(batch_done) struct batch b;
+	_cleanup_(nft_batch_done) struct nft_batch b;
 	size_t i;
 	int r;
 
-	batch_init(&b, table);
+	nft_batch_init(&b, table);
 	/* Deleting what is not there would fail the batch: so make it first. */
 	put_table(&b, NFT_MSG_NEWTABLE);
 	put_table(&b, NFT_MSG_DELTABLE);
 	put_skeleton(&b);
 	for (i = 0; i < n; i++)
 		put_pod(&b, NFT_MSG_NEWSETELEM, &pods[i]);
-	r = batch_send(&b);
+	r = nft_batch_send(&b);
 	return r < 0 ? error_sys(err, r, "write nftables table inet %s", table->name) : 0;
 }
 
 int nft_table_delete(const struct nft_table *table, struct error *err)
 {
-	_cleanup_(batch_done) struct batch b;
+	_cleanup_(nft_batch_done) struct nft_batch b;
 	int r;
 
-	batch_init(&b, table);
+	nft_batch_init(&b, table);
 	put_table(&b, NFT_MSG_NEWTABLE);
 	put_table(&b, NFT_MSG_DELTABLE);
-	r = batch_send(&b);
+	r = nft_batch_send(&b);
 	return r < 0 ? error_sys(err, r, "delete nftables table inet %s", table->name) : 0;
 }
 
 int nft_pod_add(const struct nft_table *table, const struct nft_pod *pod, struct error *err)
 {
-	_cleanup_(batch_done) struct batch b;
+	_cleanup_(nft_batch_done) struct nft_batch b;
 	int r;
 
-	batch_init(&b, table);
+	nft_batch_init(&b, table);
 	put_pod(&b, NFT_MSG_NEWSETELEM, pod);
-	r = batch_send(&b);
+	r = nft_batch_send(&b);
 	return r < 0 ? error_sys(err, r, "add pod to nftables table inet %s", table->name) : 0;
 }
 
 int nft_pod_remove(const struct nft_table *table, const struct nft_pod *pod, struct error *err)
 {
-	_cleanup_(batch_done) struct batch b;
+	_cleanup_(nft_batch_done) struct nft_batch b;
 	int r;
 
-	batch_init(&b, table);
+	nft_batch_init(&b, table);
 	put_pod(&b, NFT_MSG_DELSETELEM, pod);
-	r = batch_send(&b);
+	r = nft_batch_send(&b);
 	return r < 0 ? error_sys(err, r, "remove pod from nftables table inet %s", table->name) : 0;
 }
 
 int nft_table_exists(const struct nft_table *table, struct error *err)
 {
-	_cleanup_(batch_done) struct batch b = { .table = table, .room = xmalloc(MESSAGE_ROOM) };
-	struct mnl_socket *socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
+	_cleanup_(nft_batch_done) struct nft_batch b;
 	int r;
 
-	if (!socket)
-		return error_sys(err, errno, "nftables socket");
+	nft_batch_init(&b, table);
 	put_table(&b, NFT_MSG_GETTABLE);
-	((struct nlmsghdr *)b.out.buf)->nlmsg_flags |= NLM_F_ACK;
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 || mnl_socket_sendto(socket, b.out.buf, b.out.len) < 0)
-		r = -errno;
-	else
-		r = read_answers(socket, b.seq);
-	mnl_socket_close(socket);
+	r = nft_batch_ask(&b);
 	if (r == -ENOENT)
 		return 0;
 	return r < 0 ? error_sys(err, r, "look for nftables table inet %s", table->name) : 1;
@@ -665,7 +548,8 @@ static int on_chain(const struct nlmsghdr *nlh, void *data)
 	struct nftnl_chain *c = nftnl_chain_alloc();
 
 	if (nftnl_chain_nlmsg_parse(nlh, c) == 0 && nftnl_chain_is_set(c, NFTNL_CHAIN_HOOKNUM) &&
-		nftnl_chain_is_set(c, NFTNL_CHAIN_POLICY) && nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == NF_INET_FORWARD &&
+		nftnl_chain_is_set(c, NFTNL_CHAIN_POLICY) &&
+		nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == NF_INET_FORWARD &&
 		nftnl_chain_get_u32(c, NFTNL_CHAIN_POLICY) == NF_DROP) {
 		uint32_t family = nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY);
 
@@ -684,14 +568,14 @@ bool nft_forward_dropped(char *ret, size_t size)
 {
 	struct forward_search search = { .ret = ret, .size = size };
 	struct mnl_socket *socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	_cleanup_free_ char *buf = xmalloc(MESSAGE_ROOM);
+	_cleanup_free_ char *buf = xmalloc(NFT_MESSAGE_ROOM);
 	struct nlmsghdr *nlh = nftnl_nlmsg_build_hdr(buf, NFT_MSG_GETCHAIN, NFPROTO_UNSPEC, NLM_F_DUMP, 1);
 	ssize_t n;
 
 	if (!socket)
 		return false;
 	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0 && mnl_socket_sendto(socket, nlh, nlh->nlmsg_len) > 0)
-		while ((n = mnl_socket_recvfrom(socket, buf, MESSAGE_ROOM)) > 0 &&
+		while ((n = mnl_socket_recvfrom(socket, buf, NFT_MESSAGE_ROOM)) > 0 &&
 			mnl_cb_run(buf, (size_t)n, 1, mnl_socket_get_portid(socket), on_chain, &search) > MNL_CB_STOP) {
 		}
 	mnl_socket_close(socket);

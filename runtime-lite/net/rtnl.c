@@ -190,7 +190,8 @@ static bool read_link(const struct nlmsghdr *nlh, struct rtnl_link *ret)
 		return false;
 	link.index = ifi->ifi_index;
 	link.up = ifi->ifi_flags & IFF_UP;
-	mnl_attr_for_each (attr, nlh, sizeof(*ifi)) {
+	mnl_attr_for_each(attr, nlh, sizeof(*ifi))
+	{
 		switch (mnl_attr_get_type(attr)) {
 		case IFLA_IFNAME:
 			read_text(link.name, sizeof(link.name), attr);
@@ -212,9 +213,8 @@ static bool read_link(const struct nlmsghdr *nlh, struct rtnl_link *ret)
 			read_stats(&link, attr);
 			break;
 		case IFLA_LINKINFO:
-			mnl_attr_for_each_nested (inner, attr)
-				if (mnl_attr_get_type(inner) == IFLA_INFO_KIND)
-					read_text(link.kind, sizeof(link.kind), inner);
+			mnl_attr_for_each_nested(inner, attr) if (mnl_attr_get_type(inner) == IFLA_INFO_KIND)
+				read_text(link.kind, sizeof(link.kind), inner);
 			break;
 		default:
 			break;
@@ -285,15 +285,15 @@ static int on_address(const struct nlmsghdr *nlh, void *data)
 		return MNL_CB_OK;
 	address.index = (int)ifa->ifa_index;
 	address.prefix = ifa->ifa_prefixlen;
-	mnl_attr_for_each (attr, nlh, sizeof(*ifa))
-		if (mnl_attr_get_type(attr) == IFA_LOCAL && mnl_attr_get_payload_len(attr) == sizeof(address.ip))
-			memcpy(&address.ip, mnl_attr_get_payload(attr), sizeof(address.ip));
+	mnl_attr_for_each(attr, nlh, sizeof(*ifa)) if (mnl_attr_get_type(attr) == IFA_LOCAL &&
+						       mnl_attr_get_payload_len(attr) == sizeof(address.ip))
+		memcpy(&address.ip, mnl_attr_get_payload(attr), sizeof(address.ip));
 	visit->stopped = !visit->address(&address, visit->data);
 	return MNL_CB_OK;
 }
 
-int rtnl_addresses4(struct rtnl *nl, bool (*each)(const struct rtnl_address *address, void *data), void *data,
-	struct error *err)
+int rtnl_addresses4(
+	struct rtnl *nl, bool (*each)(const struct rtnl_address *address, void *data), void *data, struct error *err)
 {
 	struct visit visit = { .address = each, .data = data };
 	struct request q;
@@ -322,7 +322,8 @@ static int on_route(const struct nlmsghdr *nlh, void *data)
 		return MNL_CB_OK;
 	if (rtm->rtm_dst_len != 0 || rtm->rtm_table != RT_TABLE_MAIN || rtm->rtm_type != RTN_UNICAST)
 		return MNL_CB_OK;
-	mnl_attr_for_each (attr, nlh, sizeof(*rtm)) {
+	mnl_attr_for_each(attr, nlh, sizeof(*rtm))
+	{
 		if (mnl_attr_get_type(attr) == RTA_OIF)
 			index = (int)read_u32(attr);
 		else if (mnl_attr_get_type(attr) == RTA_PRIORITY)

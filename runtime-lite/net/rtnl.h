@@ -1,8 +1,8 @@
 /*
  * rtnl.h - purpose: the route netlink messages that the pod network needs: links, addresses, routes.
  *
- * A struct rtnl is one socket in one network namespace; not thread-safe. Errors name the link. "Exists already" is success
- * for addresses and routes, "is not there" for deletions.
+ * A struct rtnl is one socket in one network namespace; not thread-safe. Errors name the link. "Exists already" is
+ * success for addresses and routes, "is not there" for deletions.
  */
 #pragma once
 #include "common/base/error.h"
@@ -57,8 +57,8 @@ struct rtnl_veth {
 	uint32_t mtu;
 };
 int rtnl_veth_add(struct rtnl *nl, const struct rtnl_veth *veth, struct error *err) MUST_USE;
-/* Makes it a hairpin port of a bridge (br_netfilter turns packets around on their port), without IPv6 addresses of its own,
- * up. */
+/* Makes it a hairpin port of a bridge (br_netfilter turns packets around on their port), without IPv6 addresses of its
+ * own, up. */
 int rtnl_port_set(struct rtnl *nl, const char *name, int bridge, const char *alias, struct error *err) MUST_USE;
 int rtnl_link_up(struct rtnl *nl, const char *name, struct error *err) MUST_USE;
 /* No generated IPv6 addresses; fails silently on kernels without IPv6. */

@@ -1,8 +1,9 @@
 /*
- * grpc_fuzz.c - purpose: feed foreign bytes to the HTTP/2 and gRPC layers, as server and as client, and to the CRI decoder.
+ * grpc_fuzz.c - purpose: feed foreign bytes to the HTTP/2 and gRPC layers, as server and as client, and to the CRI
+ * decoder.
  *
- * The first byte chooses the side and the size of the pieces. A server gets the connection preface for free, so that the
- * fuzzer starts behind it.
+ * The first byte chooses the side and the size of the pieces. A server gets the connection preface for free, so that
+ * the fuzzer starts behind it.
  */
 #include "common/wire/grpc.h"
 #include "common/wire/h2.h"

@@ -186,6 +186,24 @@ fails "a full range" "no free address is left in 10.99.0.0/29" env CIDR=10.99.0.
 check "a network whose netns have all gone is taken down" env CIDR=10.99.0.0/29 BRIDGE=node2 TABLE=two \
 	sh -c '"$0" "$1" reconcile && "$0" "$1" remove' "$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/two"
 check "many at once" tool many 100
+nft add table ip drops
+nft 'add chain ip drops FORWARD { type filter hook forward priority 0; policy drop; }'
+ip link del node0
+check "a foreign policy that drops forwarded packets is named" sh -c \
+	"'$BUILD/tests/unit/runtime-lite/net/bridge_tool' '$dir/net' problem 2>&1 | grep 'chain FORWARD of table ip drops drops forwarded traffic'"
+nft delete table ip drops
+for i in 1 2 3 4 5 6 7 8; do
+	"$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/net" many 1000 >/dev/null 2>&1 &
+	sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+	kill -9 $!
+	wait $! 2>/dev/null
+done
+check "after kill -9 at random instants, reconcile" tool reconcile pod-b pod-c pod-e
+is "only the living have leases" "10.85.0.3 10.85.0.4 10.86.7.2 last " sh -c "ls -A '$dir/net' | tr '\n' ' '"
+is "only they have veths" 3 sh -c 'ip -o link | grep -c "master node0"'
+is "and elements" "10.85.0.3 10.85.0.4 10.86.7.2" \
+	sh -c 'nft list set inet runtime_lite pod | grep -oE "10\.[0-9.]+" | sort | tr "\n" " " | sed "s/ $//"'
+is "and they answer" "pod-e 10.85.0.3" ask_from "$b" tcp 10.86.7.2 80
 
 fails "no removal while pods use it" "3 pods still use it" tool remove
 for id in pod-b pod-c pod-e; do tool detach $id; done

@@ -233,7 +233,8 @@ static void on_reply(void *data, const struct error *status, const void *reply)
 	got->status = *status;
 	ck_assert((reply != NULL) == (status->code == ERROR_OK));
 	if (reply && ((const ProtobufCMessage *)reply)->descriptor == DESC(version_response))
-		snprintf(got->text, sizeof(got->text), "%s", ((const Runtime__V1__VersionResponse *)reply)->runtime_version);
+		snprintf(got->text, sizeof(got->text), "%s",
+			((const Runtime__V1__VersionResponse *)reply)->runtime_version);
 	if (reply && ((const ProtobufCMessage *)reply)->descriptor == DESC(exec_sync_response))
 		got->bytes = ((const Runtime__V1__ExecSyncResponse *)reply)->stdout.len;
 }
@@ -619,7 +620,8 @@ static void *blocking_main(void *data)
 	q.version = data;
 	blocking.r = rpc_call_blocking(path, P "Version", &q.base, DESC(version_response), 5000, &reply, &blocking.err);
 	if (reply) {
-		snprintf(blocking.text, sizeof(blocking.text), "%s", ((Runtime__V1__VersionResponse *)reply)->runtime_version);
+		snprintf(blocking.text, sizeof(blocking.text), "%s",
+			((Runtime__V1__VersionResponse *)reply)->runtime_version);
 		protobuf_c_message_free_unpacked(reply, NULL);
 	}
 	pthread_mutex_lock(&lock);
@@ -672,8 +674,14 @@ static const struct {
 	{ "HTTP/1.1", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27 },
 	{ "zeros", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 28 },
 	{ "frame that is too large", "\xff\xff\xff\x00\x00\x00\x00\x00\x01", 9 },
-	{ "DATA on stream 1 before HEADERS", "\0\0\0\x04\0\0\0\0\0" "\0\0\x01\x00\x00\0\0\0\x01x", 19 },
-	{ "headers that are not HPACK", "\0\0\0\x04\0\0\0\0\0" "\0\0\x04\x01\x05\0\0\0\x01\xff\xff\xff\xff", 22 },
+	{ "DATA on stream 1 before HEADERS",
+		"\0\0\0\x04\0\0\0\0\0"
+		"\0\0\x01\x00\x00\0\0\0\x01x",
+		19 },
+	{ "headers that are not HPACK",
+		"\0\0\0\x04\0\0\0\0\0"
+		"\0\0\x04\x01\x05\0\0\0\x01\xff\xff\xff\xff",
+		22 },
 };
 
 START_TEST(garbage_bytes)
@@ -744,7 +752,8 @@ static const struct {
 	{ "[::1]", false, false },
 	{ "[::1]x:80", false, false },
 	{ "[]:80", false, false },
-	{ "/a/very/long/path/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	{ "/a/very/long/path/"
+	  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		false, false },
 };
 

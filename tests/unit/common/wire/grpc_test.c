@@ -68,7 +68,9 @@ static const struct {
 	{ "", "" },
 	{ "not found", "not found" },
 	{ "100%", "100%25" },
-	{ "Gr\xc3\xb6\xc3\x9f" "e", "Gr%C3%B6%C3%9Fe" },
+	{ "Gr\xc3\xb6\xc3\x9f"
+	  "e",
+		"Gr%C3%B6%C3%9Fe" },
 	{ "two\nlines", "two%0Alines" },
 };
 

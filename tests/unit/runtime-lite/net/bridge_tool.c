@@ -5,8 +5,8 @@
  *	bridge_tool DIR detach ID | reconcile [ID]... | remove | problem | stats NETNS | move CIDR
  *	bridge_tool DIR many N NETNS		attaches and detaches N sandboxes from 8 threads at once
  *
- * BRIDGE, CIDR and TABLE in the environment replace node0, 10.85.0.0/16 and runtime_lite. Exit code 1 and the error text on
- * stderr when the call fails.
+ * BRIDGE, CIDR and TABLE in the environment replace node0, 10.85.0.0/16 and runtime_lite. Exit code 1 and the error
+ *text on stderr when the call fails.
  */
 #include "common/base/log.h"
 #include "runtime-lite/net/bridge.h"
@@ -33,10 +33,10 @@ static bool parse_port(const char *text, struct port_mapping *ret)
 
 	if (sscanf(text, "%7[a-z]:%u:%u:%45s", protocol, &host_port, &port, host_ip) < 3)
 		return false;
-	*ret = (struct port_mapping){ str_eq(protocol, "udp") ? IPPROTO_UDP
-			: str_eq(protocol, "sctp")	      ? IPPROTO_SCTP
-			: str_eq(protocol, "tcp")	      ? IPPROTO_TCP
-							      : 0,
+	*ret = (struct port_mapping){ str_eq(protocol, "udp")	 ? IPPROTO_UDP
+				      : str_eq(protocol, "sctp") ? IPPROTO_SCTP
+				      : str_eq(protocol, "tcp")	 ? IPPROTO_TCP
+								 : 0,
 		(uint16_t)host_port, (uint16_t)port, "" };
 	snprintf(ret->host_ip, sizeof(ret->host_ip), "%s", host_ip);
 	return true;
@@ -75,8 +75,8 @@ static int stats(const char *path, struct error *err)
 	int r = netns_link_stats(open_netns(path), "eth0", &s, err);
 
 	if (r == 0)
-		printf("rx_bytes=%" PRIu64 " tx_bytes=%" PRIu64 " rx_errors=%" PRIu64 " tx_errors=%" PRIu64 "\n", s.rx_bytes,
-			s.tx_bytes, s.rx_errors, s.tx_errors);
+		printf("rx_bytes=%" PRIu64 " tx_bytes=%" PRIu64 " rx_errors=%" PRIu64 " tx_errors=%" PRIu64 "\n",
+			s.rx_bytes, s.tx_bytes, s.rx_errors, s.tx_errors);
 	return r;
 }
 
@@ -172,8 +172,8 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	log_init("bridge_tool", LOG_LEVEL_WARNING);
-	r = bridge_network_new(&(struct bridge_config){ setting("BRIDGE", "node0"), setting("CIDR", "10.85.0.0/16"), argv[1],
-				       setting("TABLE", "runtime_lite") },
+	r = bridge_network_new(&(struct bridge_config){ setting("BRIDGE", "node0"), setting("CIDR", "10.85.0.0/16"),
+				       argv[1], setting("TABLE", "runtime_lite") },
 		&network, &err);
 	if (r == 0) {
 		r = run(network, argv[2], argv + 3, argc - 3, &err);
