@@ -31,7 +31,7 @@ int tool_do(const struct admin *admin, const char *method, const void *request,
 	return tool_call(admin, method, request, reply, timeout_ms, &message, err);
 }
 
-/* How well something fits a name: 3 its id, 2 its name and alive, 1 its name or prefix of the id. Several that fit
+/* How well something fits a name: 4 its id, 3 its name and alive, 2 its name, 1 prefix of the id. Several that fit
  * equally well are an error. */
 struct choice {
 	const char *id;
@@ -50,9 +50,9 @@ static void consider(struct choice *choice, const char *id, int score)
 static int score_of(const char *wanted, const char *id, bool name_fits, bool alive)
 {
 	if (str_eq(wanted, id))
-		return 3;
+		return 4;
 	if (name_fits)
-		return alive ? 2 : 1;
+		return alive ? 3 : 2;
 	return str_starts(id, wanted) ? 1 : 0;
 }
 
