@@ -2,6 +2,7 @@
 #include "proxy-lite/model/services.h"
 
 static const char *const kind_names[] = { "Service", "EndpointSlice" };
+static const char nameless[] = "without a usable name"; /* such objects cannot be told apart */
 
 void services_init(struct services *s, const struct node_identity *node)
 {
@@ -174,7 +175,7 @@ bool services_put(struct services *s, enum object_kind kind, const json_t *objec
 
 	key = object_key(object, &err);
 	if (!key) {
-		problems_set(&s->problems, kind_names[kind], "without a usable name", err.text);
+		problems_set(&s->problems, kind_names[kind], nameless, err.text);
 		return false;
 	}
 	r = kind == OBJECT_SERVICE ? service_parse(object, &s->node, &service, &left_out, &err) :
@@ -194,6 +195,8 @@ bool services_delete(struct services *s, enum object_kind kind, const json_t *ob
 {
 	_cleanup_free_ char *key = object_key(object, NULL);
 
+	if (!key)
+		problems_set(&s->problems, kind_names[kind], nameless, NULL);
 	return key && remove_key(s, kind, key);
 }
 
@@ -201,6 +204,7 @@ void services_list_begin(struct services *s, enum object_kind kind)
 {
 	struct map_iter it = MAP_ITER_INIT;
 
+	problems_set(&s->problems, kind_names[kind], nameless, NULL);
 	if (kind == OBJECT_SERVICE)
 		while (map_next(&s->entries, &it))
 			((struct service_entry *)it.value)->seen = false;

@@ -184,7 +184,8 @@ static void respond_watch(struct http_exchange *x, int kind, const char *fault)
 	for (size_t i = 0; i < api.n_events[kind]; i++)
 		if (api.events[kind][i].version > version)
 			send_text(x, api.events[kind][i].line);
-	if (strcmp(fault, "gone") == 0)
+	/* Versions of an earlier life of this server mean nothing now. */
+	if (strcmp(fault, "gone") == 0 || version > api.version)
 		send_text(x, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}}\n");
 	else if (strcmp(fault, "garbage") == 0)
 		send_text(x, "\x01\x02{{{ this is no JSON ]\n");
