@@ -61,7 +61,7 @@ static void enable_controllers(const char *dir)
 }
 
 /* mkdir -p below one hierarchy's root. */
-static int make_below(const char *root, const char *path, bool v2, bool cpuset, struct error *err)
+static int make_once(const char *root, const char *path, bool v2, bool cpuset, struct error *err)
 {
 	_cleanup_(str_done) struct str dir = STR_INIT;
 
@@ -84,6 +84,16 @@ static int make_below(const char *root, const char *path, bool v2, bool cpuset, 
 		p += n;
 	}
 	return 0;
+}
+
+/* Again if a parent was just removed with the last pod before. */
+static int make_below(const char *root, const char *path, bool v2, bool cpuset, struct error *err)
+{
+	int r = -ENOENT;
+
+	for (int tries = 0; r == -ENOENT && tries < 5; tries++)
+		r = make_once(root, path, v2, cpuset, err);
+	return r;
 }
 
 static int make_everywhere(const char *path, struct error *err)
@@ -191,22 +201,42 @@ static int remove_tree(const char *dir, int depth, struct error *err)
 	return 0;
 }
 
+/* Directories of one cgroup, one for each hierarchy. */
+static void directories(const char *path, struct strv *ret)
+{
+	if (pod_cgroups_v2()) {
+		strv_add_take(ret, xasprintf(CGROUP_DIR "%s", path));
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(hierarchies); i++)
+		strv_add_take(ret, xasprintf(CGROUP_DIR "/%s%s", hierarchies[i], path));
+	strv_add_take(ret, xasprintf(CGROUP_DIR "/unified%s", path));
+}
+
 int pod_cgroup_remove(const char *path, struct error *err)
 {
+	_cleanup_(strv_done) struct strv dirs = STRV_INIT;
 	int r = 0;
 
-	if (pod_cgroups_v2()) {
-		_cleanup_free_ char *dir = xasprintf(CGROUP_DIR "%s", path);
-
-		return remove_tree(dir, 0, err);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(hierarchies); i++) {
-		_cleanup_free_ char *dir = xasprintf(CGROUP_DIR "/%s%s", hierarchies[i], path);
-		int one = remove_tree(dir, 0, err);
+	directories(path, &dirs);
+	for (size_t i = 0; i < dirs.n; i++) {
+		int one = remove_tree(dirs.v[i], 0, err);
 
 		r = one < 0 ? one : r;
 	}
-	_cleanup_free_ char *unified = xasprintf(CGROUP_DIR "/unified%s", path);
-	int one = remove_tree(unified, 0, err);
-	return one < 0 ? one : r;
+	return r;
+}
+
+void pod_cgroups_leave(const char *root, bool systemd)
+{
+	static const enum qos_class order[] = { QOS_BURSTABLE, QOS_BEST_EFFORT, QOS_GUARANTEED };
+
+	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+		_cleanup_free_ char *path = qos_cgroup_path(root, order[i], systemd);
+		_cleanup_(strv_done) struct strv dirs = STRV_INIT;
+
+		directories(path, &dirs);
+		for (size_t k = 0; k < dirs.n; k++)
+			(void)!rmdir(dirs.v[k]);
+	}
 }

@@ -16,3 +16,5 @@ int pod_cgroup_set(const char *path, const struct cgroup_values *values, struct 
 int pod_cgroup_set_shares(const char *path, int64_t shares, struct error *err) MUST_USE;
 /* Removes it with what empty cgroups are below it. One that is not there is fine. */
 int pod_cgroup_remove(const char *path, struct error *err) MUST_USE;
+/* The last pod has gone: kubepods and its classes go as well, if they are empty. */
+void pod_cgroups_leave(const char *root, bool systemd);

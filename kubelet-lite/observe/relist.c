@@ -4,6 +4,7 @@
 #include "kubelet-lite/observe/fold.h"
 #include "kubelet-lite/observe/observe.h"
 #include "kubelet-lite/worker/end.h"
+#include "kubelet-lite/worker/orphan.h"
 
 enum { FAST_MS = 1000, RETRY_MS = 500, STATUS_EVERY_MS = 30000 };
 
@@ -23,6 +24,7 @@ struct relist {
 	struct rpc_request *events;
 	unsigned open_handles;
 	unsigned calls;
+	struct map held; /* uids of orphans that are left alone; values mean nothing */
 };
 
 /* What the lists say of one pod. */
@@ -100,72 +102,20 @@ static void group_lists(const struct relist *r, struct map *groups)
 	}
 }
 
-static const char *label(size_t n, void *labels, const char *key)
-{
-	const char *v = message_map_get(n, labels, key);
-
-	return v ? v : "";
-}
-
-static struct container *orphan_container(struct pod *pod, const CRI(Container) * c)
-{
-	const char *name = label(c->n_labels, c->labels, LABEL_CONTAINER_NAME);
-	const char *hook = message_map_get(c->n_annotations, c->annotations, ANNOTATION_PRE_STOP);
-	struct container *to = &pod->containers[pod->n_containers++];
-	_cleanup_json_ json_t *tree = NULL;
-
-	*to = (struct container){ .name = arena_strdup(&pod->arena, name), .kind = CONTAINER_REGULAR, .image = "" };
-	to->termination_path = to->working_dir = to->stop_signal = "";
-	to->security.run_as_user = -1;
-	if (hook && json_read(hook, strlen(hook), false, &tree, NULL) == 0)
-		to->pre_stop = handler_decode(&pod->arena, tree);
-	return to;
-}
-
-/* A pod as far as its containers' labels tell: enough to stop it decently. */
-static struct pod *orphan_pod(const struct relist *r, const char *uid)
-{
-	struct pod *pod = xnew(struct pod);
-
-	pod->uid = arena_strdup(&pod->arena, uid);
-	pod->ns = pod->name = "";
-	pod->grace_seconds = 30;
-	pod->deletion_grace_seconds = -1;
-	pod->restart = RESTART_NEVER;
-	pod->os = pod->hostname = pod->subdomain = pod->hostname_override = pod->node_name = pod->service_account = "";
-	pod->containers = arena_array(&pod->arena, r->containers->n_containers + 1, sizeof(*pod->containers));
-	for (size_t i = 0; i < r->sandboxes->n_items; i++) {
-		const CRI(PodSandbox) *s = r->sandboxes->items[i];
-		const char *grace = message_map_get(s->n_annotations, s->annotations, ANNOTATION_GRACE);
-
-		if (!str_eq(uid_of_sandbox(s), uid))
-			continue;
-		pod->ns = arena_strdup(&pod->arena, label(s->n_labels, s->labels, LABEL_POD_NAMESPACE));
-		pod->name = arena_strdup(&pod->arena, label(s->n_labels, s->labels, LABEL_POD_NAME));
-		if (grace)
-			pod->grace_seconds = strtoll(grace, NULL, 10);
-	}
-	for (size_t i = 0; i < r->containers->n_containers; i++) {
-		const CRI(Container) *c = r->containers->containers[i];
-		const char *name = label(c->n_labels, c->labels, LABEL_CONTAINER_NAME);
-
-		if (!str_eq(uid_of_container(c), uid))
-			continue;
-		if (!*pod->name) {
-			pod->ns = arena_strdup(&pod->arena, label(c->n_labels, c->labels, LABEL_POD_NAMESPACE));
-			pod->name = arena_strdup(&pod->arena, label(c->n_labels, c->labels, LABEL_POD_NAME));
-		}
-		if (pod_container(pod, name) < 0)
-			orphan_container(pod, c);
-	}
-	return pod;
-}
-
+/* Stops it, unless there is a reason to wait. */
 static void stop_orphan(struct relist *r, const char *uid)
 {
-	struct pod *pod = orphan_pod(r, uid);
+	struct pod *pod = orphan_pod(r->sandboxes, r->containers, uid);
 	int64_t grace = MAX((int64_t)1, MIN(pod->grace_seconds, (int64_t)INT32_MAX));
 
+	if (orphan_held(r->node, pod)) {
+		if (!map_get(&r->held, uid))
+			log_warning("pod=%s/%s uid=%s: its manifest is broken; leaving it as it is", pod->ns, pod->name, uid);
+		map_put(&r->held, uid, r);
+		pod_free(pod);
+		return;
+	}
+	map_remove(&r->held, uid);
 	log_info("pod=%s/%s uid=%s: no object wants it any more; stopping it", pod->ns, pod->name, uid);
 	pod_stop(node_add_orphan(r->node, pod), true, grace * SECOND_NS);
 }
@@ -202,7 +152,7 @@ static void compare(struct relist *r)
 	map_done(&live);
 	map_done_values(&groups, free);
 	if (first)
-		end_sweep(r->node);
+		end_sweep(r->node, &r->held);
 }
 
 static void lists_done(struct relist *r)
@@ -225,8 +175,10 @@ static void lists_done(struct relist *r)
 
 static void maybe_free(struct relist *r)
 {
-	if (r->stopped && r->open_handles == 0 && r->calls == 0)
+	if (r->stopped && r->open_handles == 0 && r->calls == 0) {
+		map_done(&r->held);
 		free(r);
+	}
 }
 
 static void answered(struct relist *r, const struct error *status)

@@ -19,6 +19,8 @@ static void work(struct job *job)
 			return;
 	if (!e->log_dir)
 		return;
+	if (e->last)
+		pod_cgroups_leave(e->node->cri_node.cgroup_root, e->node->cri_node.systemd_cgroups);
 	if (*e->log_dir && dir_remove(AT_FDCWD, e->log_dir, &e->error) < 0)
 		return;
 	(void)!volumes_tear_down(e->dir, true, &e->error);
@@ -55,6 +57,7 @@ void end_pod(struct node *node, const char *uid, const char *log_dir, struct pod
 	e->done = done;
 	e->dir = xasprintf("%s/pods/%s", n->root_dir, uid);
 	e->log_dir = xstrdup(log_dir);
+	e->last = n->cgroups_per_qos && node->workers.count <= (w ? 1 : 0);
 	if (n->cgroups_per_qos)
 		pod_cgroup_candidates(n->cgroup_root, uid, n->systemd_cgroups, &e->cgroups);
 	node->alive++;
@@ -93,7 +96,7 @@ static void scan(struct node *node, const char *dir, struct map *found, bool log
 		closedir(d);
 }
 
-void end_sweep(struct node *node)
+void end_sweep(struct node *node, const struct map *held)
 {
 	struct map found = MAP_INIT;
 	struct map_iter it = MAP_ITER_INIT;
@@ -102,6 +105,8 @@ void end_sweep(struct node *node)
 	scan(node, pods, &found, false);
 	scan(node, node->cri_node.pod_logs_dir, &found, true);
 	while (map_next(&found, &it)) {
+		if (map_get(held, it.key))
+			continue;
 		log_info("sweep: pod %s is no more; removing what it left", it.key);
 		end_pod(node, it.key, it.value, NULL, NULL);
 	}
