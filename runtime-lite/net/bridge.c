@@ -496,6 +496,34 @@ int bridge_reconcile(struct bridge_network *n, const char *const *live_ids, size
 	return r < 0 ? error_prefix(err, "pod network") : 0;
 }
 
+static bool same_range(const struct ip_range *a, const struct ip_range *b)
+{
+	return a->network.s_addr == b->network.s_addr && a->prefix == b->prefix;
+}
+
+static int set_range(struct bridge_network *n, const struct ip_range *range, struct error *err)
+{
+	_cleanup_(rtnl_close_p) struct rtnl *nl = NULL;
+	struct rtnl_link bridge = { 0 };
+	char text[INET6_ADDRSTRLEN + 4];
+	int r;
+
+	if (same_range(range, ipam_range(n->ipam)))
+		return 0;
+	r = rtnl_open(&nl, err);
+	if (r == 0 && find_bridge(n, nl, &bridge, NULL) < 0)
+		bridge.index = 0;
+	if (r == 0)
+		r = check_overlap(nl, range, bridge.index, err);
+	if (r < 0)
+		return r;
+	ip_range_text(range, text);
+	log_info("pod addresses come from another range now range=%s", text);
+	ipam_set_range(n->ipam, range);
+	n->ready = false;
+	return 0;
+}
+
 int bridge_set_cidr(struct bridge_network *n, const char *cidr, struct error *err)
 {
 	_cleanup_(strv_done) struct strv parts = STRV_INIT;
@@ -511,16 +539,11 @@ int bridge_set_cidr(struct bridge_network *n, const char *cidr, struct error *er
 		if (!strchr(parts.v[i], ':'))
 			chosen = parts.v[i];
 	r = ip_range_parse(chosen, &range, err);
-	if (r < 0)
-		return error_prefix(err, "pod network");
-	LOCKED(n);
-	if (range.network.s_addr != ipam_range(n->ipam)->network.s_addr ||
-		range.prefix != ipam_range(n->ipam)->prefix) {
-		log_info("pod addresses come from another range now range=%s", chosen);
-		ipam_set_range(n->ipam, &range);
-		n->ready = false;
+	if (r == 0) {
+		LOCKED(n);
+		r = set_range(n, &range, err);
 	}
-	return 0;
+	return r < 0 ? error_prefix(err, "pod network") : 0;
 }
 
 int bridge_remove(struct bridge_network *n, struct error *err)

@@ -54,7 +54,7 @@ int bridge_reconcile(struct bridge_network *network, const char *const *live_ids
 
 /* The pool from now on (UpdateRuntimeConfig); leases of another range live on. Of a list "a,b" the first IPv4 one
  * counts;
- * "" leaves all as it is. */
+ * "" leaves all as it is. A range that another link of the node uses is refused with ERROR_PRECONDITION. */
 int bridge_set_cidr(struct bridge_network *network, const char *cidr, struct error *err) MUST_USE;
 /* Takes the bridge and the table down. Refused with ERROR_PRECONDITION while a lease exists. */
 int bridge_remove(struct bridge_network *network, struct error *err) MUST_USE;

@@ -174,6 +174,7 @@ serve "$e" pod-e tcp:80
 sleep 0.2
 is "pods of both ranges reach each other" "pod-e 10.85.0.3" ask_from "$b" tcp 10.86.7.2 80
 is "the other way" "pod-b 10.86.7.2" ask_from "$e" tcp 10.85.0.3 80
+fails "moving to a range that is in use elsewhere" "overlaps 192.0.2.2/24 of link uplink" tool move 192.0.2.0/24 pod-f "$e"
 fails "a range that is in use elsewhere" "overlaps 192.0.2.2/24 of link uplink" env BRIDGE=node1 TABLE=other CIDR=192.0.0.0/16 \
 	"$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/other" attach x "$e"
 fails "a foreign bridge is not taken" "was not made by runtime-lite" env BRIDGE=br-foreign \
