@@ -16,6 +16,13 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 seen() { printf '  ok: %s\n' "$*"; }
 missed() { printf '  NOT SEEN: %s\n' "$*"; failures=$((failures + 1)); }
 get() { curl -sf --max-time 5 --unix-socket "$api" "http://localhost$1"; }
+# What `kubectl get pods -o wide` shows: the API's own table.
+pods_table() {
+	curl -sf --unix-socket "$api" -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io' \
+		http://localhost/api/v1/namespaces/default/pods |
+		jq -r '(.columnDefinitions | map(.name | ascii_upcase)), (.rows[].cells | map(tostring)) | .[0:7] | @tsv' |
+		awk -F'\t' '{ printf "  %-8s %-7s %-10s %-10s %-6s %-14s %s\n", $1, $2, $3, $4, $5, $6, $7 }'
+}
 pods() { get /api/v1/namespaces/default/pods; }
 ready() { pods | jq -e --arg pod "$1" 'any(.items[]; .metadata.name == $pod and any(.status.conditions[]?; .type == "Ready" and .status == "True"))' >/dev/null; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
@@ -25,7 +32,7 @@ wait_for() {
 	local limit=$1 text=$2 start now frame=0
 	shift 2
 	start=$(milliseconds)
-	until "$@" 2>/dev/null; do
+	until "$@" >/dev/null 2>&1; do
 		now=$(milliseconds)
 		if [ $((now - start)) -gt $((limit * 1000)) ]; then
 			printf '\n'
@@ -110,7 +117,7 @@ start_node() {
 	mount -t tmpfs -o size=512m,mode=0700 node-lite-demo "$dir" || exit 1
 	mkdir -p "$dir"/{manifests,lib,run,kubelet,logs,links}
 	forward_before=$(cat /proc/sys/net/ipv4/ip_forward)
-	packaging/tools/make-demo-image.sh "$dir/web.tar" || exit 1
+	packaging/tools/make-demo-image.sh "$dir/web.tar" >/dev/null || exit 1
 	start_daemon runtime-lite --root="$dir/lib" --state="$dir/run" --listen="$cri" --cgroup-parent="/$name" --bridge="$name" \
 		--pod-cidr=10.87.0.0/16
 	start_daemon kubelet-lite --pod-manifest-path="$dir/manifests" --root-dir="$dir/kubelet" --container-runtime-endpoint="$cri" \
@@ -169,8 +176,8 @@ memory_limit() {
 show_node() {
 	local address service limit i total=0 pss
 	say "Pods"
-	"$bin/runtime-lite" --listen="$cri" pods
-	"$bin/runtime-lite" --listen="$cri" ps
+	pods_table
+	"$bin/runtime-lite" --listen="$cri" ps | sed 's/^/  /'
 	service=$(get /api/v1/namespaces/default/services/web | jq -r .spec.clusterIP)
 	address=$(get /api/v1/nodes | jq -r '.items[0].status.addresses[] | select(.type == "InternalIP") | .address' | head -n 1)
 	say "The page, through the Service's ClusterIP: curl http://$service/"
