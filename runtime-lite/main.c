@@ -17,11 +17,15 @@
 #include <runtime-lite.opts.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+enum { STOP_PATIENCE_MS = 5000, OPEN_FILES = 65536 };
 
 struct daemon {
 	uv_loop_t loop;
 	uv_signal_t sigterm, sigint;
+	uv_timer_t patience;
 	struct service *service;
 	struct rpc_server *server;
 	struct notify *notify;
@@ -79,7 +83,17 @@ static void on_server_stopped(void *data)
 	d->server = NULL;
 	uv_close((uv_handle_t *)&d->sigterm, NULL);
 	uv_close((uv_handle_t *)&d->sigint, NULL);
+	uv_close((uv_handle_t *)&d->patience, NULL);
 	service_close(d->service);
+}
+
+/* A long pull or exec keeps its client waiting, not the service manager: what is cut off here is undone at the next
+ * start, as after a SIGKILL. */
+static void on_patience_over(uv_timer_t *timer)
+{
+	(void)timer;
+	log_warning("calls are still at work: leaving without their answers");
+	_exit(0);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -89,6 +103,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	if (d->stopping)
 		return;
 	d->stopping = true;
+	uv_timer_start(&d->patience, on_patience_over, STOP_PATIENCE_MS, 0);
 	log_info("%s: stopping; containers run on", number == SIGTERM ? "SIGTERM" : "SIGINT");
 	notify_stop(d->notify);
 	d->notify = NULL;
@@ -112,6 +127,7 @@ static void start_signals(struct daemon *d)
 {
 	uv_signal_init(&d->loop, &d->sigterm);
 	uv_signal_init(&d->loop, &d->sigint);
+	uv_timer_init(&d->loop, &d->patience);
 	d->sigterm.data = d->sigint.data = d;
 	uv_signal_start(&d->sigterm, on_signal, SIGTERM);
 	uv_signal_start(&d->sigint, on_signal, SIGINT);
@@ -143,6 +159,17 @@ static int serve(struct daemon *d, const struct service_options *options, const 
 	return 0;
 }
 
+/* Each pod holds some descriptors here. Containers do not inherit the limit. */
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= OPEN_FILES)
+		return;
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)OPEN_FILES);
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run_daemon(const struct option_values *values)
 {
 	struct daemon d = { 0 };
@@ -163,6 +190,7 @@ static int run_daemon(const struct option_values *values)
 	};
 
 	umask(022);
+	raise_open_files();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	/* Worker threads come and go: an arena for each would be most of our memory. */
