@@ -55,9 +55,9 @@ static int set_url(struct endpoint *e, const char *text, bool override_path, con
 	for (const char *p = url; *p; p++)
 		if (*p <= ' ' || *p == 0x7f || *p == '"' || *p == '@' || *p == '?' || *p == '#')
 			return error_set(err, ERROR_INVALID, "%s \"%.200s\" has a character that an endpoint's URL cannot have", key, text);
-	while (n > 0 && url[n - 1] == '/')
+	const char *host = strstr(url, "://") + 3;
+	while (url + n > host && url[n - 1] == '/')
 		url[--n] = '\0';
-	char *host = strstr(url, "://") + 3;
 	size_t host_len = strcspn(host, "/");
 	if (host_len == 0)
 		return error_set(err, ERROR_INVALID, "%s \"%.200s\" names no host", key, text);
