@@ -99,7 +99,7 @@ show_logs() { tail -n 40 "$node_dir"/*.log; }
 leftovers() {
 	pgrep -af "$node_dir" | grep -vE "^($$|$BASHPID) "
 	grep -F "$node_dir/" /proc/mounts
-	find /sys/fs/cgroup -maxdepth 3 -type d -path "*/$node_name/*" 2>/dev/null
+	find /sys/fs/cgroup -maxdepth 3 -type d -path "*/$node_name/*" ! -name monitors 2>/dev/null
 	in_net ip -o link | grep -E "veth|$node_name@?" | grep -v "$node_name:"
 	return 0
 }
