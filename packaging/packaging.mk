@@ -41,6 +41,7 @@ deb:
 FUZZ_SECONDS ?= 60
 FUZZERS := $(notdir $(patsubst %.c,%,$(wildcard tests/fuzz/*_fuzz.c)))
 fuzz:
+	@command -v clang >/dev/null || { echo "make fuzz needs clang: apt-get install clang"; exit 1; }
 	$(MAKE) FUZZ=1 $(FUZZERS:%=build-fuzz/tests/fuzz/%)
 	packaging/tools/run-fuzzers.sh build-fuzz $(FUZZ_SECONDS) $(FUZZERS)
 
