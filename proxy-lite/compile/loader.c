@@ -42,8 +42,11 @@ static enum set_id base_of(enum set_id set, bool *ret_port, bool *ret_v6)
 	return (enum set_id)(set - *ret_v6);
 }
 
-static struct frontend_key parse_key(const uint8_t *bytes, bool port, bool v6)
+/* False when it is no key that we would write (padding that is not zero). */
+static bool parse_key(const uint8_t *bytes, bool port, bool v6, struct frontend_key *ret)
 {
+	const uint8_t *start = bytes;
+	uint8_t again[SET_KEY_MAX];
 	struct frontend_key key;
 	uint16_t big;
 
@@ -57,7 +60,9 @@ static struct frontend_key parse_key(const uint8_t *bytes, bool port, bool v6)
 	key.port = ntohs(big);
 	key.v6 = v6;
 	key.node_port = port;
-	return key;
+	element_frontend_key(&key, again);
+	*ret = key;
+	return memcmp(again, start, set_key_len(set_of(port ? SET_PORT_FRONTEND : SET_FRONTEND, v6))) == 0;
 }
 
 /* Finds or makes the frontend; where it exists with fewer endpoints it is made anew with room for them. */
@@ -183,11 +188,11 @@ static bool load(struct table *table, enum set_id set, const uint8_t *key, const
 		return load_address(table, set, key);
 	base = base_of(set, &port, &v6);
 	if (base == SET_ENDPOINT) {
-		fkey = parse_key(key + 4, port, v6);
 		memcpy(&word, key, sizeof(word));
-		return load_endpoint(table, &fkey, word, value);
+		return parse_key(key + 4, port, v6, &fkey) && load_endpoint(table, &fkey, word, value);
 	}
-	fkey = parse_key(key, port, v6);
+	if (!parse_key(key, port, v6, &fkey))
+		return false;
 	if (base == SET_REFUSE || base == SET_DROP)
 		return load_unserved(table, &fkey, base == SET_DROP ? UNSERVED_DROP : UNSERVED_REFUSE);
 	return load_lookup(table, base, &fkey, word);
