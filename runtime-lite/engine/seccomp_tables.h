@@ -1,8 +1,6 @@
-/* seccomp_tables.h - purpose: what the default profile allows, as tables; and what both profile modules use. */
+/* seccomp_tables.h - purpose: what the default profile allows, as tables. */
 #pragma once
-#include "common/base/error.h"
-
-#include <linux/filter.h>
+#include "common/base/base.h"
 
 /* Allowed to everybody; NULL ends the list. */
 extern const char *const seccomp_allowed[];
@@ -14,7 +12,3 @@ struct seccomp_by_cap {
 };
 extern const struct seccomp_by_cap seccomp_by_cap[];
 extern const size_t seccomp_n_by_cap;
-
-/* A libseccomp context, to be released with seccomp_release(). */
-int seccomp_begin(uint32_t default_action, void **ret_ctx, struct error *err) MUST_USE;
-int seccomp_export(void *ctx, struct sock_filter **ret, size_t *ret_n, struct error *err) MUST_USE;
