@@ -23,7 +23,7 @@
 #include "kubelet-lite/store/kinds.h"
 #include "kubelet-lite/store/validate.h"
 
-enum { FILE_NOW_MS = 10, FILE_WRITER_MS = 5000, FILES_MAX = 20000 };
+enum { FILE_NOW_MS = 10, FILE_WRITER_MS = 5000, FILE_ABSENT_MS = 1000, FILES_MAX = 20000 };
 
 /* An object in a file, without its content. */
 struct entry {
@@ -263,6 +263,8 @@ static struct file **list_files(struct file_source *s, size_t *ret_n)
 	s->missing = !dir;
 	if (dir)
 		closedir(dir);
+	else
+		settle_later(s, FILE_ABSENT_MS);
 	while (map_next(&s->files, &it)) {
 		struct file *f = it.value;
 		bool listed = f->listed;
@@ -405,10 +407,23 @@ static void remove_unwanted(struct file_source *s)
 	}
 }
 
+static void watch_again(struct file_source *s)
+{
+	const uint32_t mask = IN_CLOSE_WRITE | IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
+		IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+	if (s->watch >= 0)
+		inotify_rm_watch(s->inotify_fd, s->watch);
+	s->watch = inotify_add_watch(s->inotify_fd, s->dir, mask);
+}
+
 /* ConfigMaps and Secrets come first, so that pods of the same scan find them. */
 static void file_scan(struct file_source *s)
 {
 	size_t n = 0;
+
+	if (s->watch < 0)
+		watch_again(s); /* before looking: nothing is missed in between */
 	struct file **v = list_files(s, &n);
 
 	for (int pods = 0; pods < 2; pods++)
@@ -425,16 +440,6 @@ static void file_scan(struct file_source *s)
 	remove_unwanted(s);
 }
 
-static void watch_again(struct file_source *s)
-{
-	const uint32_t mask = IN_CLOSE_WRITE | IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
-		IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-
-	if (s->watch >= 0)
-		inotify_rm_watch(s->inotify_fd, s->watch);
-	s->watch = inotify_add_watch(s->inotify_fd, s->dir, mask);
-}
-
 static void settled(uv_timer_t *timer)
 {
 	file_scan(timer->data);
@@ -442,11 +447,7 @@ static void settled(uv_timer_t *timer)
 
 static void rescan(uv_timer_t *timer)
 {
-	struct file_source *s = timer->data;
-
-	if (s->watch < 0)
-		watch_again(s);
-	file_scan(s);
+	file_scan(timer->data);
 }
 
 static void settle_later(struct file_source *s, uint64_t ms)
@@ -460,8 +461,10 @@ static void settle_later(struct file_source *s, uint64_t ms)
 static void one_event(struct file_source *s, const struct inotify_event *e)
 {
 	if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED)) {
-		if (e->wd == s->watch)
+		if (e->wd == s->watch) {
+			inotify_rm_watch(s->inotify_fd, s->watch); /* a moved directory is none of ours */
 			s->watch = -1;
+		}
 		settle_later(s, FILE_SETTLE_MS);
 		return;
 	}
@@ -475,6 +478,10 @@ static void one_event(struct file_source *s, const struct inotify_event *e)
 		if (f)
 			f->writer_ns = 0;
 		settle_later(s, FILE_NOW_MS);
+	} else if (e->mask & (IN_DELETE | IN_MOVED_FROM)) {
+		if (f && !f->missing_ns)
+			f->missing_ns = clock_monotonic_ns();
+		settle_later(s, FILE_SETTLE_MS + 1);
 	} else {
 		if (!f && (e->mask & IN_MODIFY) && s->files.count < FILES_MAX)
 			f = file_of(s, e->name);
@@ -498,8 +505,6 @@ static void readable(uv_poll_t *poll, int status, int events)
 			one_event(s, e);
 			at += (ssize_t)(sizeof(*e) + e->len);
 		}
-	if (s->watch < 0)
-		watch_again(s); /* another directory may stand in its place */
 }
 
 int file_source_start(uv_loop_t *loop, struct objects *store, const char *dir, struct file_source **ret, struct error *err)
