@@ -156,9 +156,11 @@ COMMAND(command_exec)
 			&runtime__v1__exec_sync_response__descriptor, 0, &reply, err);
 	if (r < 0)
 		return r;
-	fwrite(reply->stdout.data, 1, reply->stdout.len, stdout);
+	if (reply->stdout.len)
+		fwrite(reply->stdout.data, 1, reply->stdout.len, stdout);
 	fflush(stdout);
-	fwrite(reply->stderr.data, 1, reply->stderr.len, stderr);
+	if (reply->stderr.len)
+		fwrite(reply->stderr.data, 1, reply->stderr.len, stderr);
 	return reply->exit_code;
 }
 

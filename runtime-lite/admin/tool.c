@@ -56,6 +56,12 @@ static int score_of(const char *wanted, const char *id, bool name_fits, bool ali
 	return str_starts(id, wanted) ? 1 : 0;
 }
 
+/* A whole id is taken as it is: what does not exist is for the daemon to say. */
+static bool is_whole_id(const char *name)
+{
+	return strlen(name) == 64 && strspn(name, "0123456789abcdef") == 64;
+}
+
 static int chosen(const struct choice *choice, const char *what, const char *name, char **ret, struct error *err)
 {
 	if (!choice->n)
@@ -79,6 +85,11 @@ int tool_pod(const struct admin *admin, const char *name, char **ret_id, struct 
 	CRI(ListPodSandboxRequest) request = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 	_cleanup_message_ CRI(ListPodSandboxResponse) *reply = NULL;
 	struct choice choice = { 0 };
+
+	if (is_whole_id(name)) {
+		*ret_id = xstrdup(name);
+		return 0;
+	}
 	int r = tool_call(admin, "RuntimeService/ListPodSandbox", &request,
 		&runtime__v1__list_pod_sandbox_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 
@@ -129,6 +140,11 @@ int tool_container(const struct admin *admin, const char *name, char **ret_id, s
 	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
 	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
 	struct choice choice = { 0 };
+
+	if (is_whole_id(name)) {
+		*ret_id = xstrdup(name);
+		return 0;
+	}
 	int r = tool_call(admin, "RuntimeService/ListContainers", &request,
 		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
 

@@ -68,6 +68,7 @@ HANDLER(container_start)
 	_cleanup_operation_ struct operation op = { 0 };
 	_cleanup_container_ struct container *c = NULL;
 	struct error save = ERROR_INIT;
+	struct exit_record record;
 	uint64_t started_ns = 0;
 	pid_t pid = 0;
 	int r = store_get_container(svc->store, req->container_id, &c, err);
@@ -78,7 +79,11 @@ HANDLER(container_start)
 		r = begin_start(svc, c, err);
 	if (r < 0)
 		return r;
-	r = start(svc, c, call, &pid, &started_ns, err);
+	/* A former daemon may have started it without living long enough to know. */
+	if (pod_container_pid(c->dir, &pid, &started_ns, err) == 0)
+		c->exit_pending = pod_container_exit(c->dir, &record, &save) == 0;
+	else
+		r = start(svc, c, call, &pid, &started_ns, err);
 	end_start(svc, c, r, pid, started_ns, err);
 	if (r < 0) {
 		if (store_save_container(svc->store, c, &save) < 0)

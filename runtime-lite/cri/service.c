@@ -55,6 +55,8 @@ static const struct rpc_method methods[] = {
 	{ 0 },
 };
 
+enum { LATE_START_MS = 2000 };
+
 struct posted {
 	void (*fn)(void *data);
 	void *data;
@@ -168,6 +170,13 @@ static int open_all(struct service *svc, struct error *err)
 	return recover(&t, err);
 }
 
+static void on_late(uv_timer_t *timer)
+{
+	struct service *svc = timer->data;
+
+	recover_late_starts(svc->store);
+}
+
 /* What was recovered and still runs is watched; stops that were under way keep their time. */
 static void adopt(struct service *svc)
 {
@@ -186,6 +195,8 @@ static void adopt(struct service *svc)
 		if (c->state == CONTAINER_RUNNING && c->kill_at_ns)
 			stops_resume(svc, c);
 	}
+	if (svc->store->containers.count)
+		uv_timer_start(&svc->late, on_late, LATE_START_MS, 0);
 }
 
 int service_new(uv_loop_t *loop, const struct service_options *options, struct service **ret, struct error *err)
@@ -206,6 +217,8 @@ int service_new(uv_loop_t *loop, const struct service_options *options, struct s
 	}
 	uv_async_init(loop, &svc->async, on_async);
 	svc->async.data = svc;
+	uv_timer_init(loop, &svc->late);
+	svc->late.data = svc;
 	svc->events = events_new(svc);
 	svc->stops = stops_new(svc);
 	svc->pulls = pulls_new(svc);
@@ -222,6 +235,7 @@ void service_close(struct service *svc)
 	stops_close(svc->stops);
 	pulls_close(svc->pulls);
 	uv_close((uv_handle_t *)&svc->async, NULL);
+	uv_close((uv_handle_t *)&svc->late, NULL);
 }
 
 struct service *service_free(struct service *svc)

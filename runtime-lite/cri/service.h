@@ -44,6 +44,7 @@ struct service {
 	struct watches *watches;
 
 	uv_async_t async;
+	uv_timer_t late; /* a second look after a recovery */
 	pthread_mutex_t post_lock;
 	struct posted *posted;
 };

@@ -278,3 +278,24 @@ int recover(const struct teardown *t, struct error *err)
 			t->store->containers.count);
 	return 0;
 }
+
+void recover_late_starts(struct store *store)
+{
+	struct map_iter it = MAP_ITER_INIT;
+
+	store_lock(store);
+	while (map_next(&store->containers, &it)) {
+		struct container *c = it.value;
+
+		if (c->state != CONTAINER_CREATED || c->starting)
+			continue;
+		match_container(c);
+		if (c->state == CONTAINER_CREATED)
+			continue;
+		log_info("container %s was started when the daemon was restarted", c->id);
+		store_notify(store, CHANGE_STARTED, c->sandbox, c);
+		if (c->state == CONTAINER_EXITED)
+			store_notify(store, CHANGE_STOPPED, c->sandbox, c);
+	}
+	store_unlock(store);
+}
