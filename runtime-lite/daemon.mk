@@ -23,3 +23,5 @@ $(PULL): $(patsubst %.c,$(B)/%.o,$(wildcard runtime-lite/pull/*.c)) $(B)/librunt
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,libcurl libseccomp libcap zlib libzstd jansson) -lpthread
 all runtime-lite: $(PULL)
+# What integration tests of images use instead of a daemon.
+check check-integration: $(B)/tests/unit/runtime-lite/image/store_tool

@@ -264,12 +264,12 @@ int registry_resolve(struct registry *r, struct http_client *c, const char *targ
 		result = ask(r, e, c, "manifests", target, true, 0, &reply, err);
 		long status = reply.status;
 		char *digest = result == 0 && status == 200 && digest_valid(reply.docker_digest) ? xstrdup(reply.docker_digest) : NULL;
-		if (result == 0 && status != 200 && status != 405 && status != 404)
+		if (result == 0 && (status >= 500 || status == 429))
 			result = status_error(e, &reply, err);
 		http_reply_done(&reply);
 		if (result < 0)
 			continue;
-		/* Without HEAD, or with a 404 that GET can explain better: the GET decides. */
+		/* No HEAD there, or an error that the answer to GET explains in its body. */
 		*ret = digest;
 		return 0;
 	}

@@ -3,7 +3,7 @@
  *
  *	kube_api SOCKET DIRECTORY
  *
- * The .json files in DIRECTORY/services and DIRECTORY/endpointslices hold one object each; files may come, change and go
+ * The .json files in DIRECTORY/{services,endpointslices,nodes,servicecidrs} hold one object each; files may come, change and go
  * (write beside and rename). A file DIRECTORY/fault makes the server misbehave, by its first word:
  *	down       every request answers 503
  *	gone       watches end with 410 Gone
@@ -22,13 +22,15 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 
-enum { KINDS = 2, EVENTS_MAX = 200000 };
+enum { KINDS = 4, EVENTS_MAX = 200000 };
 
 static const struct {
 	const char *directory, *path, *list, *item;
 } kinds[KINDS] = {
 	{ "services", "/api/v1/services", "ServiceList", "v1" },
 	{ "endpointslices", "/apis/discovery.k8s.io/v1/endpointslices", "EndpointSliceList", "discovery.k8s.io/v1" },
+	{ "nodes", "/api/v1/nodes", "NodeList", "v1" },
+	{ "servicecidrs", "/apis/networking.k8s.io/v1/servicecidrs", "ServiceCIDRList", "networking.k8s.io/v1" },
 };
 
 struct event {
