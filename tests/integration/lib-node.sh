@@ -56,26 +56,27 @@ net_start() {
 	in_net ip route add default via 192.0.2.1
 }
 
+# Each daemon is started by a plain command in the background, not by a shell function: its pid is then the daemon's own
+# (nsenter and setsid exec), and signals reach it.
 start_runtime() {
-	in_net setsid "$BUILD/bin/runtime-lite" --root="$node_dir/lib" --state="$node_dir/run" --listen="unix://$cri_socket" \
+	nsenter --net="/proc/$net_pid/ns/net" setsid "$BUILD/bin/runtime-lite" --root="$node_dir/lib" --state="$node_dir/run" --listen="unix://$cri_socket" \
 		--cgroup-parent="/$node_name" --bridge="$node_name" --pod-cidr=10.87.0.0/16 "$@" \
 		>>"$node_dir/runtime.log" 2>&1 </dev/null &
 	node_pid[runtime]=$!
 }
 start_kubelet() {
-	in_net setsid "$BUILD/bin/kubelet-lite" --pod-manifest-path="$node_dir/manifests" --root-dir="$node_dir/kubelet" \
+	nsenter --net="/proc/$net_pid/ns/net" setsid "$BUILD/bin/kubelet-lite" --pod-manifest-path="$node_dir/manifests" --root-dir="$node_dir/kubelet" \
 		--container-runtime-endpoint="unix://$cri_socket" --pod-logs-dir="$node_dir/logs" \
 		--container-logs-dir="$node_dir/links" --cgroup-root="/$node_name" --api-socket="$api_socket" \
 		--service-cluster-ip-range=10.97.0.0/16 --healthz-port=20248 "$@" >>"$node_dir/kubelet.log" 2>&1 </dev/null &
 	node_pid[kubelet]=$!
 }
 start_proxy() {
-	in_net setsid "$BUILD/bin/proxy-lite" --api-socket="unix://$api_socket" --table="$node_name" \
+	nsenter --net="/proc/$net_pid/ns/net" setsid "$BUILD/bin/proxy-lite" --api-socket="unix://$api_socket" --table="$node_name" \
 		--admin-socket="$node_dir/proxy.sock" --healthz-bind-address=127.0.0.1:20256 \
 		--metrics-bind-address=127.0.0.1:20249 --cluster-cidr=10.87.0.0/16 "$@" >>"$node_dir/proxy.log" 2>&1 </dev/null &
 	node_pid[proxy]=$!
 }
-# The daemon is what runs below nsenter and setsid, which exec: the pid is the daemon's own.
 kill_daemon() { # kill_daemon NAME SIGNAL
 	kill "-$2" "${node_pid[$1]}" 2>/dev/null
 	wait "${node_pid[$1]}" 2>/dev/null
