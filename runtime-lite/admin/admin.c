@@ -53,37 +53,47 @@ bool admin_known(const char *name)
 	return find(name) || image_command_known(name);
 }
 
-/* "-a" stands for the first flag of the command that begins so. Ends at the first word that is no flag. */
+static const struct option_spec *spec_by_letter(const struct option_spec *table, char letter)
+{
+	while (table->name && *table->name != letter)
+		table++;
+	return table->name ? table : NULL;
+}
+
+static bool takes_value(const struct option_spec *table, const char *flag)
+{
+	if (!str_starts(flag, "--") || strchr(flag, '='))
+		return false;
+	while (table->name && !str_eq(table->name, flag + 2))
+		table++;
+	return table->name && table->type != OPTION_BOOL;
+}
+
+/* "-a" stands for the first flag of the command that begins so, "-af" for two; only if every letter is one. */
+static bool expand_letters(const struct option_spec *table, const char *arg, struct strv *ret)
+{
+	if (arg[0] != '-' || !arg[1] || arg[1] == '-')
+		return false;
+	for (const char *p = arg + 1; *p; p++)
+		if (!spec_by_letter(table, *p))
+			return false;
+	for (const char *p = arg + 1; *p; p++)
+		strv_add_take(ret, xasprintf("--%s", spec_by_letter(table, *p)->name));
+	return true;
+}
+
+/* Ends at the first word that is no flag and no value of one. */
 static void expand_short(const struct option_spec *table, int argc, char **argv, struct strv *ret)
 {
 	bool flags = true;
 
-	for (int i = 0; i < argc; i++) {
-		const char *arg = argv[i];
-		const struct option_spec *spec = table;
-
-		flags = flags && (i == 0 || *arg == '-');
-		if (i > 0 && flags && arg[1] && arg[1] != '-' && !arg[2])
-			while (spec->name && *spec->name != arg[1])
-				spec++;
-		else
-			spec = NULL;
-		if (spec && spec->name) {
-			strv_add_take(ret, xasprintf("--%s", spec->name));
-			if (spec->type != OPTION_BOOL && i + 1 < argc)
-				strv_add(ret, argv[++i]); /* its value is no end of flags */
-			continue;
-		}
-		strv_add(ret, arg);
-		/* A long flag with its value in the next word. */
-		if (i > 0 && flags && str_starts(arg, "--") && arg[2] && !strchr(arg, '=')) {
-			for (spec = table; spec->name && !str_eq(spec->name, arg + 2); spec++)
-				;
-			if (spec->name && spec->type != OPTION_BOOL && i + 1 < argc)
-				strv_add(ret, argv[++i]);
-		}
-		if (str_eq(arg, "--"))
-			flags = false;
+	strv_add(ret, argv[0]);
+	for (int i = 1; i < argc; i++) {
+		flags = flags && *argv[i] == '-' && !str_eq(argv[i], "--");
+		if (!flags || !expand_letters(table, argv[i], ret))
+			strv_add(ret, argv[i]);
+		if (flags && takes_value(table, ret->v[ret->n - 1]) && i + 1 < argc)
+			strv_add(ret, argv[++i]);
 	}
 }
 

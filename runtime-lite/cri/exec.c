@@ -51,6 +51,8 @@ HANDLER(exec_sync)
 	for (size_t i = 0; i < req->n_cmd; i++)
 		strv_add(&spec.args, req->cmd[i]);
 	spec.timeout_ns = time_limit_ns(call, req->timeout);
+	spec.cancelled = service_cancelled;
+	spec.cancelled_data = call;
 	r = pod_exec_sync(c->sandbox->monitor, c->dir, &spec, EXEC_OUTPUT_MAX, &out, &errors, &result, err);
 	if (r < 0) {
 		if (err->code == ERROR_NOT_FOUND || err->code == ERROR_DENIED) /* the command, not the container */

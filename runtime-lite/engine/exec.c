@@ -13,7 +13,7 @@
 #include "runtime-lite/engine/cgroup.h"
 #include "runtime-lite/engine/pod_internal.h"
 
-enum { PUMPS_MAX = 3, CHUNK = 16384, KILL_WAIT_MS = 5000 };
+enum { PUMPS_MAX = 3, CHUNK = 16384, KILL_WAIT_MS = 5000, CANCEL_POLL_MS = 200 };
 
 /* Moves bytes from a descriptor into a string (at most max, the rest is read and dropped) or another descriptor. */
 struct pump {
@@ -129,10 +129,17 @@ static int left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)MIN((deadline_ns - now + 999999) / 1000000, (uint64_t)INT32_MAX);
 }
 
-/* Until conn (if >= 0) is readable or the deadline passes, moving output meanwhile. Without conn: until all pumps ended.
- * 1: readable, 0: deadline or all ended. */
-static int pump_until(int conn, struct pump *pumps, size_t n, uint64_t deadline_ns)
+static bool is_cancelled(const struct exec_spec *spec)
 {
+	return spec->cancelled && spec->cancelled(spec->cancelled_data);
+}
+
+/* Until conn (if >= 0) is readable, the deadline passes or spec (if not NULL) is given up, moving output meanwhile. Without
+ * conn: until all pumps ended. 1: readable, 0: deadline, given up or all ended. */
+static int pump_until(int conn, const struct exec_spec *spec, struct pump *pumps, size_t n, uint64_t deadline_ns)
+{
+	bool ask = spec && spec->cancelled;
+
 	for (;;) {
 		struct pollfd p[PUMPS_MAX + 1] = { { .fd = conn, .events = POLLIN } };
 
@@ -140,11 +147,12 @@ static int pump_until(int conn, struct pump *pumps, size_t n, uint64_t deadline_
 			return 0;
 		for (size_t i = 0; i < n; i++)
 			p[i + 1] = (struct pollfd){ .fd = pumps[i].from, .events = POLLIN };
-		int ready = poll(p, n + 1, left_ms(deadline_ns));
-
-		if (ready == 0)
+		/* Asked each time round: something that prints without end is always readable. */
+		int left = left_ms(deadline_ns);
+		if (left == 0 || (ask && is_cancelled(spec)))
 			return 0;
-		if (ready < 0)
+		bool slice = ask && (left < 0 || left > CANCEL_POLL_MS);
+		if (poll(p, n + 1, slice ? CANCEL_POLL_MS : left) <= 0)
 			continue;
 		for (size_t i = 0; i < n; i++)
 			if (p[i + 1].fd >= 0 && p[i + 1].revents)
@@ -164,6 +172,8 @@ static int timed_out(int conn, const struct exec_spec *spec, struct exec_result 
 			if (client_receive(conn, KILL_WAIT_MS, &reply, NULL, NULL) < 0 || reply.kind == MONITOR_EXITED)
 				break;
 	*ret = (struct exec_result){ .status = 137, .timed_out = true };
+	if (is_cancelled(spec))
+		return error_set(err, ERROR_CANCELLED, "command \"%s\": nobody waits for it any more", spec->args.v[0]);
 	return error_set(err, ERROR_DEADLINE, "command \"%s\" timed out: timeout %gs exceeded", spec->args.v[0],
 		(double)spec->timeout_ns / 1e9);
 }
@@ -187,7 +197,7 @@ static int wait_exit(int conn, const struct exec_spec *spec, uint64_t deadline_n
 	for (;;) {
 		struct monitor_reply reply;
 
-		if (pump_until(conn, pumps, n, deadline_ns) == 0)
+		if (pump_until(conn, spec, pumps, n, deadline_ns) == 0)
 			return timed_out(conn, spec, ret, err);
 		int r = client_receive(conn, 0, &reply, *terminal < 0 ? terminal : NULL, err);
 
@@ -213,7 +223,7 @@ static int finish(int conn, const struct exec_spec *spec, struct pump *pumps, si
 	for (size_t i = 0; i < n; i++)
 		if (pumps[i].to_terminal)
 			pumps[i].from = -1; /* nobody reads what is typed now */
-	pump_until(-1, pumps, n, clock_monotonic_ns() + (uint64_t)POD_EXEC_DRAIN_MS * 1000000);
+	pump_until(-1, NULL, pumps, n, clock_monotonic_ns() + (uint64_t)POD_EXEC_DRAIN_MS * 1000000);
 	return 0;
 }
 

@@ -84,6 +84,9 @@ struct exec_spec {
 	char *cwd;	 /* NULL: the container's */
 	bool tty;
 	uint64_t timeout_ns; /* 0: none */
+	/* Asked now and then, if not NULL: nobody waits for the end any more. Then it is killed as at its deadline, CANCELLED. */
+	bool (*cancelled)(const void *data);
+	const void *cancelled_data;
 };
 
 struct exec_result {

@@ -30,6 +30,8 @@ options ndots:8" rl exec main cat /etc/resolv.conf
 rl exec main sh -c 'exit 7' >/dev/null 2>&1
 is "exec gives the exit code" 7 echo $?
 fails "exec of what is not there" 'exec: "nosuch": executable file not found in $PATH' rl exec main nosuch
+rl exec main sh -c 'seq 1 3000000' 2>/dev/null | tail -c 3000000 | wc -c >"$rt_dir/many"
+is "long output is capped, not lost in the middle" 3000000 cat "$rt_dir/many"
 is "it is the first process of its namespace" 1 rl exec main sh -c 'readlink /proc/1/exe >/dev/null; cat /proc/1/stat | cut -d" " -f1'
 check "it sees no other processes" test "$(rl exec main sh -c 'ls -d /proc/[0-9]* | wc -l')" -le 6
 has "the pod has its own address" "$(pod_field .status.network.ip web)" rl exec main ip addr show eth0
@@ -43,8 +45,14 @@ fails "exec ends at its time limit" "timeout" rl exec --timeout 1s main sleep 30
 check "in time" test $(($(milliseconds) - begin)) -lt 4000
 is "and takes its process with it" 0 rl exec main sh -c 'ps | grep -c "[s]leep 300"'
 begin=$(milliseconds)
+fails "also when it prints without end" "timeout" rl exec --timeout 1s main yes
+check "in time" test $(($(milliseconds) - begin)) -lt 4000
+begin=$(milliseconds)
 is "exec returns when its process does, though a child keeps the pipe" done rl exec main sh -c 'sleep 20 & echo done'
 check "within the drain time" test $(($(milliseconds) - begin)) -lt 4000
+
+timeout 0.5 "$BUILD/bin/runtime-lite" --listen="unix://$rt_socket" exec main sleep 400 >/dev/null 2>&1
+check "exec ends when its client has gone" until_true 3 not rl exec main sh -c 'ps | grep "[s]leep 400"'
 
 # --- log rotation
 mv "$rt_dir/logs/web/main.log" "$rt_dir/logs/web/main.log.1"
