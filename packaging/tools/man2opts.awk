@@ -6,6 +6,8 @@ function quote(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "
 function plain(s) {
 	sub(/^\.(Pa|Ar|Nm|Ql|Dq|Cm|Li|Va|Fl|Xr|Em) /, "", s)
 	gsub(/\\-/, "-", s); gsub(/\\&/, "", s); gsub(/\\e/, "\\", s)
+	# Punctuation that a macro has as its last argument belongs to the word before it.
+	while (match(s, / [.,;:)]$/)) s = substr(s, 1, RSTART - 1) substr(s, RSTART + 1)
 	return s
 }
 BEGIN {
