@@ -80,6 +80,8 @@ start_proxy() {
 kill_daemon() { # kill_daemon NAME SIGNAL
 	kill "-$2" "${node_pid[$1]}" 2>/dev/null
 	wait "${node_pid[$1]}" 2>/dev/null
+	# A test of restarts in which nothing ends would be worth nothing.
+	! kill -0 "${node_pid[$1]}" 2>/dev/null || not_ok "SIG$2 ends $1"
 }
 load_image() {
 	packaging/tools/make-demo-image.sh "$node_dir/web.tar" && crictl_lite load "$node_dir/web.tar"
