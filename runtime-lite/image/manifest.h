@@ -27,7 +27,8 @@ void platform_host(struct platform *ret);
 void platform_done(struct platform *p);
 /* "linux/amd64", "linux/arm/v7"; owned by the caller. */
 char *platform_text(const struct platform *p) MUST_USE;
-/* How well `have` runs on `node`: 0 not at all, more is better. An empty `have` (old images) runs everywhere, just. */
+/* How well `have` runs on `node`: 0 not at all, more is better. What `have` does not say
+ * (old images, hand-made ones) is taken for granted. */
 unsigned platform_score(const struct platform *node, const struct platform *have);
 
 struct descriptor {

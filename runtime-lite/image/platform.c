@@ -105,10 +105,13 @@ static unsigned level(const char *variant)
 
 unsigned platform_score(const struct platform *node, const struct platform *have)
 {
-	if (str_empty(have->os) && str_empty(have->architecture))
-		return 1;
-	if (!str_eq(have->os, node->os) || !str_eq(have->architecture, node->architecture))
+	bool os = str_empty(have->os) || str_eq(have->os, node->os);
+	bool architecture = str_empty(have->architecture) || str_eq(have->architecture, node->architecture);
+
+	if (!os || !architecture)
 		return 0;
+	if (str_empty(have->os) || str_empty(have->architecture))
+		return 1;
 	unsigned want = level(node->variant), got = level(have->variant);
 
 	if (str_eq(have->variant, node->variant))

@@ -414,6 +414,8 @@ int tar_finish(struct tar *tar, struct error *err)
 		if (tar->meta_in_a_row == 0)
 			return 0;
 	}
+	if (tar->offset < TAR_BLOCK)
+		return error_set(err, ERROR_INVALID, "not a tar archive: it has only %llu bytes", (unsigned long long)tar->offset);
 	return error_set(err, ERROR_INVALID, "the archive is truncated (it ends at byte %llu, inside of an entry)",
 		(unsigned long long)tar->offset);
 }

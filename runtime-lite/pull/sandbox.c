@@ -96,8 +96,11 @@ static int lock_files(const struct sandbox *s, bool *ret_landlock, struct error 
 	struct landlock_ruleset_attr attr = { .handled_access_fs = all };
 	_cleanup_fd_ int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	int r = ruleset < 0 ? -errno : allow_fd(ruleset, s->root_fd, all & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
-	if (r == 0 && s->input_fd >= 0)
+	/* A pipe has no place in the file system, so there is nothing to allow. */
+	if (r == 0 && s->input_fd >= 0) {
 		r = allow_fd(ruleset, s->input_fd, READ_RIGHTS);
+		r = r == -EBADFD ? 0 : r;
+	}
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(readable); i++)
 		r = allow_path(ruleset, readable[i], READ_RIGHTS);
 	for (size_t i = 0; r == 0 && i < s->readable->n; i++)

@@ -207,6 +207,7 @@ START_TEST(ends)
 	ck_assert(strstr(err.text, "truncated"));
 	in.len = 500;
 	ck_assert_int_lt(read_tar(&in, 1000, &out, &err), 0);
+	ck_assert(strstr(err.text, "not a tar archive: it has only 500 bytes"));
 	/* Behind the end anything may follow. */
 	str_reset(&in);
 	str_reset(&out);
