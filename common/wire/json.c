@@ -259,16 +259,18 @@ static bool read_member(struct reader *r, json_t *object, unsigned depth)
 		return unexpected(r, "a key in quotes");
 	if (!read_string(r, &text))
 		return false;
-	_cleanup_free_ char *key = xstrndup(text.ptr, text.len);
-	if (r->strict && json_object_get(object, key))
-		return fail(r, at, "key \"%.200s\" stands here twice", key);
+	/* A key with escapes stands in the scratch, which the value will use too. */
+	_cleanup_free_ char *copy = text.ptr == r->text.buf ? xmemdup(text.ptr, text.len) : NULL;
+	const char *key = copy ? copy : text.ptr;
+	if (r->strict && json_object_getn(object, key, text.len))
+		return fail(r, at, "key \"%.*s\" stands here twice", (int)MIN(text.len, (size_t)200), key);
 	skip_space(r);
 	if (!take(r, ':'))
 		return unexpected(r, "':'");
 	json_t *value = read_value(r, depth + 1);
 	if (!value)
 		return false;
-	json_object_set_new_nocheck(object, key, value);
+	json_object_setn_new_nocheck(object, key, text.len, value);
 	return true;
 }
 

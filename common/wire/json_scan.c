@@ -85,6 +85,23 @@ static void item_add(struct json_scan *s, const char *p, size_t n)
 	str_add_bytes(&s->item, p, n);
 }
 
+/* Bytes that neither end a string nor are brackets outside of one: most of them, and track() need not see them. */
+static size_t plain_run(const struct json_scan *s, const char *p, size_t len)
+{
+	static const bool special[256] = { ['"'] = true, ['{'] = true, ['}'] = true, ['['] = true, [']'] = true };
+	size_t n = 0;
+
+	if (s->escaped)
+		return 0;
+	if (s->in_string)
+		while (n < len && p[n] != '"' && p[n] != '\\')
+			n++;
+	else
+		while (n < len && !special[(unsigned char)p[n]])
+			n++;
+	return n;
+}
+
 /* A run of bytes of one item. */
 static enum json_scan_event in_item(struct json_scan *s, struct bytes *in)
 {
@@ -92,9 +109,11 @@ static enum json_scan_event in_item(struct json_scan *s, struct bytes *in)
 	size_t n = 0;
 	bool ended = false;
 
-	while (n < in->len && !ended) {
+	while (!ended) {
+		n += plain_run(s, in->ptr + n, in->len - n);
+		if (n == in->len)
+			break;
 		bool counts = track(s, in->ptr[n++]);
-
 		ended = counts && s->depth == outside;
 	}
 	item_add(s, in->ptr, n);
