@@ -163,7 +163,8 @@ runtime_stop() {
 	for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
 		[ -d "$hierarchy/$rt_name" ] && find "$hierarchy/$rt_name" -depth -type d -exec rmdir {} + 2>/dev/null
 	done
-	[ -z "${KEEP:-}" ] && rm -rf "$rt_dir"
+	grep -F "$rt_dir" /proc/mounts | cut -d' ' -f2 | sort -r | xargs -r -n 1 umount -l
+	[ -n "${KEEP:-}" ] || rm -rf "$rt_dir"
 }
 trap runtime_stop EXIT
 trap 'exit 1' INT TERM

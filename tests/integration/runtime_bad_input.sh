@@ -88,3 +88,24 @@ check "at once" test $(($(milliseconds) - begin)) -lt 1000
 rl rmp --all --force >/dev/null
 check "nothing is left" nothing_left
 check "the daemon is alive" rl version
+
+# --- a full disk under the state
+daemon_stop
+mkdir "$rt_dir/full"
+mount -t tmpfs -o size=192k node-lite-test "$rt_dir/full"
+mount --bind "$rt_dir/full" "$rt_dir/run"
+check "the daemon starts on a small disk" daemon_start
+new_pod s >/dev/null
+container s1 '{}' sleep 1000
+head -c 1000000 /dev/zero >"$rt_dir/full/fill" 2>/dev/null
+pod t
+fails "a pod on a full disk" "No space left on device" rl runp "$rt_dir/t.pod"
+fails "a container on a full disk" "No space left on device" rl create s "$rt_dir/s1.con" "$rt_dir/s.pod"
+check "stop works on a full disk" rl stopp s
+check "and removal" rl rmp s
+rm "$rt_dir/full/fill"
+check "with space there is nothing in the way" rl runp "$rt_dir/t.pod"
+rl rmp --force t >/dev/null
+daemon_stop
+umount "$rt_dir/run" "$rt_dir/full"
+check "nothing is left of it all" nothing_left
