@@ -130,6 +130,19 @@ static void compare_sets(const struct structure *s, struct repair *ret)
 	}
 }
 
+/* Could a plan want a chain of this name? */
+static bool plan_name(const char *name)
+{
+	static const char *const starts[] = { "cluster", "external", "divert", "inside", "local" };
+
+	if (str_starts(name, "port"))
+		name += strlen("port");
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (str_starts(name, starts[i]))
+			return true;
+	return false;
+}
+
 /* A plan counts as held only if its chain is right; chains that are no held plan's are foreign. */
 static void compare_plans(const struct structure *s, const struct base_config *config, struct refs *refs,
 	struct strv *known, struct repair *ret)
@@ -144,6 +157,7 @@ static void compare_plans(const struct structure *s, const struct base_config *c
 		base_plan_chain(config, ref_plan_id(&ref->key), &want);
 		held = structure_find_chain(s, want.name);
 		strv_add(known, want.name);
+		ret->rebuild |= held && held->type;
 		if (!held || held->type || !rules_equal(held, &want)) {
 			because(ret, "other rules in chain ", want.name);
 			ref->held = false;
@@ -174,6 +188,8 @@ void structure_compare(const struct structure *s, const struct base_config *conf
 	for (size_t i = 0; i < s->n_chains; i++)
 		if (!strv_has(&known, s->chains[i].name)) {
 			because(ret, "a foreign chain ", s->chains[i].name);
+			/* Our rules would not fit under its hook, and it cannot lose the hook. */
+			ret->rebuild |= s->chains[i].type && plan_name(s->chains[i].name);
 			strv_add(&ret->foreign_chains, s->chains[i].name);
 		}
 	strv_done(&known);

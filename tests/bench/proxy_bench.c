@@ -75,7 +75,7 @@ static void run(struct sync *sync, const char *what)
 		fprintf(stderr, "%s: %s\n", what, err.text);
 		exit(1);
 	}
-	printf("%s\t%.3f\tms\t%zu elements%s\n", what, (double)(clock_monotonic_ns() - start) / 1e6, sync->stats.last_elements,
+	printf("%s\t%.3f\t%zu elements%s\n", what, (double)(clock_monotonic_ns() - start) / 1e6, sync->stats.last_elements,
 		sync->stats.last_written ? "" : " (nothing written)");
 }
 
@@ -96,28 +96,28 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	printf("pss_empty\t%ld\tkB\n", pss_kb());
+	printf("pss_empty_kb\t%ld\n", pss_kb());
 	for (unsigned i = 0; i < n; i++) {
 		put(&services, OBJECT_SERVICE, service_json(i));
 		put(&services, OBJECT_SLICE, slice_json(i, endpoints, 0));
 	}
-	printf("model\t%.3f\tms\n", (double)(clock_monotonic_ns() - start) / 1e6);
-	printf("pss_model\t%ld\tkB\n", pss_kb());
-	run(&sync, "full_sync");
-	printf("pss_synced\t%ld\tkB\n", pss_kb());
+	printf("model_ms\t%.3f\n", (double)(clock_monotonic_ns() - start) / 1e6);
+	printf("pss_model_kb\t%ld\n", pss_kb());
+	run(&sync, "full_ms");
+	printf("pss_kb\t%ld\n", pss_kb());
 	for (unsigned i = 0; i < changes; i++) {
 		put(&services, OBJECT_SLICE, slice_json(n / 2 + i % 3, endpoints, 1 + i));
-		run(&sync, "change_endpoint");
+		run(&sync, "change_ms");
 	}
 	for (unsigned i = 0; i < changes; i++) {
 		put(&services, OBJECT_SLICE, slice_json(n / 2, endpoints - 1 + i % 2, 1 + i));
-		run(&sync, "change_count");
+		run(&sync, "change_count_ms");
 	}
 	sync_forget(&sync);
-	run(&sync, "reload");
+	run(&sync, "reload_ms");
 	if (sync_idle_chains(&sync) && sync_collect(&sync, &err) < 0)
 		fprintf(stderr, "collect: %s\n", err.text);
-	printf("pss_end\t%ld\tkB\n", pss_kb());
+	printf("pss_end_kb\t%ld\n", pss_kb());
 	if (argc <= 4 && sync_cleanup(&sync, &err) < 0)
 		fprintf(stderr, "cleanup: %s\n", err.text);
 	sync_done(&sync);

@@ -1,10 +1,10 @@
 /*
  * kube_api.c - purpose: a Kubernetes API server for tests: lists and watches of objects that lie in files.
  *
- *	kube_api SOCKET DIRECTORY
+ *	kube_api ADDRESS DIRECTORY
  *
  * The .json files in DIRECTORY/{services,endpointslices,nodes,servicecidrs} hold one object each; files may come, change and go
- * (write beside and rename). A file DIRECTORY/fault makes the server misbehave, by its first word:
+ * (write beside and rename). Events that are posted are appended to DIRECTORY/events. A file DIRECTORY/fault makes the server misbehave, by its first word:
  *	down       every request answers 503
  *	gone       watches end with 410 Gone
  *	garbage    watches send bytes that are no JSON, then end
@@ -47,7 +47,7 @@ struct watcher {
 static struct {
 	uv_loop_t loop;
 	const char *directory;
-	int watches[KINDS];
+	int watches[KINDS + 1]; /* the last one: of the directory itself */
 	struct map objects[KINDS]; /* file name -> text */
 	struct event *events[KINDS];
 	size_t n_events[KINDS];
@@ -199,6 +199,36 @@ static void respond_watch(struct http_exchange *x, int kind, const char *fault)
 	drop_watcher(w);
 }
 
+/* One object, NAME.json. */
+static bool respond_get(struct http_exchange *x, const char *path)
+{
+	for (int kind = 0; kind < KINDS; kind++) {
+		_cleanup_free_ char *file = NULL;
+		const char *object;
+
+		if (!str_starts(path, kinds[kind].path) || path[strlen(kinds[kind].path)] != '/')
+			continue;
+		file = xasprintf("%s.json", path + strlen(kinds[kind].path) + 1);
+		object = map_get(&api.objects[kind], file);
+		if (object)
+			http_respond(x, 200, "application/json", object, strlen(object));
+		return object != NULL;
+	}
+	return false;
+}
+
+static void keep_event(struct http_exchange *x, const struct http_request *request)
+{
+	_cleanup_free_ char *path = xasprintf("%s/events", api.directory);
+	FILE *f = fopen(path, "ae");
+
+	if (f) {
+		fprintf(f, "%s\n", request->body);
+		fclose(f);
+	}
+	http_respond(x, 201, "application/json", request->body, request->body_len);
+}
+
 static void handle(void *context, struct http_exchange *x, const struct http_request *request)
 {
 	_cleanup_free_ char *fault = read_fault(), *watch = http_query(x, "watch");
@@ -209,6 +239,12 @@ static void handle(void *context, struct http_exchange *x, const struct http_req
 		http_respond(x, 503, "text/plain", "down", 4);
 		return;
 	}
+	if (strcmp(request->method, "POST") == 0 && str_ends(request->path, "/events")) {
+		keep_event(x, request);
+		return;
+	}
+	if (respond_get(x, request->path))
+		return;
 	for (int kind = 0; kind < KINDS; kind++) {
 		if (strcmp(request->path, kinds[kind].path) != 0)
 			continue;
@@ -235,7 +271,7 @@ static void on_inotify(uv_poll_t *poll, int status, int events)
 		for (int kind = 0; kind < KINDS; kind++)
 			if (e->wd == api.watches[kind] && e->len)
 				load_file(kind, e->name, true);
-		if (e->len && strcmp(e->name, "fault") == 0)
+		if (e->wd == api.watches[KINDS] && e->len && strcmp(e->name, "fault") == 0)
 			end_watchers();
 		p += sizeof(*e) + e->len;
 	}
@@ -253,7 +289,7 @@ int main(int argc, char **argv)
 		return 2;
 	log_init("kube_api", LOG_LEVEL_INFO);
 	api.directory = argv[2];
-	inotify_add_watch(notify, argv[2], mask);
+	api.watches[KINDS] = inotify_add_watch(notify, argv[2], mask);
 	for (int kind = 0; kind < KINDS; kind++) {
 		_cleanup_free_ char *path = xasprintf("%s/%s", argv[2], kinds[kind].directory);
 

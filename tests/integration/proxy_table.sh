@@ -130,6 +130,11 @@ heals "an added rule" nft add rule $T forward drop
 heals "an inserted rule" nft insert rule $T prerouting accept
 heals "an added chain" sh -c 'nft add chain inet nl_test mine; nft add rule inet nl_test mine drop'
 heals "an added chain with a hook" nft add chain $T mine '{ type filter hook forward priority 5; policy accept; }'
+nft add chain $T cluster4_3 '{ type filter hook forward priority 5; policy accept; }'
+slice web-4 web "$ends" 10.88.0.11 10.88.0.12 10.88.0.13
+check "a foreign chain that has the name of one we need" soon 2 gives "a b c" who d tcp 10.96.0.1 80 30
+slice web-4 web "$ends" 10.88.0.11 10.88.0.12
+soon 15 same_ruleset
 heals "an added set" nft add set $T mine '{ type ipv4_addr; }'
 heals "another policy" nft chain $T forward '{ policy drop; }'
 heals "a dormant table" nft add table $T '{ flags dormant; }'
