@@ -138,7 +138,7 @@ static json_t *version(void)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "v1.36.0+kubelet-lite-%s", NODE_LITE_VERSION);
+	snprintf(text, sizeof(text), "v1.36.3-lite.%s", NODE_LITE_VERSION);
 	for (char *p = text; *p; p++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.+-", *p))
 			*p = '-';

@@ -377,6 +377,21 @@ static bool file_is_broken(struct file_source *s, const char *name)
 	return f && f->broken;
 }
 
+/* A Service that clashed with another may fit now. */
+static void forget_refusals(struct file_source *s)
+{
+	struct map_iter it = MAP_ITER_INIT;
+	bool any = false;
+
+	while (map_next(&s->applied, &it))
+		if (((struct applied *)it.value)->kind == KIND_SERVICE && ((struct applied *)it.value)->refused) {
+			((struct applied *)it.value)->refused = 0;
+			any = true;
+		}
+	if (any)
+		settle_later(s, FILE_NOW_MS);
+}
+
 static void remove_object(struct file_source *s, const char *key, enum object_kind kind, int64_t grace)
 {
 	_cleanup_(strv_done) struct strv parts = STRV_INIT;
@@ -384,6 +399,8 @@ static void remove_object(struct file_source *s, const char *key, enum object_ki
 	strv_split(&parts, key, '/');
 	if (parts.n == 3 && objects_delete(s->store, kind, parts.v[1], parts.v[2], grace, NULL) == 0)
 		log_info("manifest is gone, removing %s", key);
+	if (kind == KIND_SERVICE)
+		forget_refusals(s);
 }
 
 static void remove_unwanted(struct file_source *s)
@@ -447,6 +464,7 @@ static void settled(uv_timer_t *timer)
 
 static void rescan(uv_timer_t *timer)
 {
+	forget_refusals(timer->data);
 	file_scan(timer->data);
 }
 
@@ -536,6 +554,7 @@ int file_source_start(uv_loop_t *loop, struct objects *store, const char *dir, s
 	uv_poll_start(&s->poll, UV_READABLE, readable);
 	uv_timer_start(&s->rescan, rescan, FILE_RESCAN_MS, FILE_RESCAN_MS);
 	file_scan(s);
+	objects_loaded(store);
 	*ret = s;
 	return 0;
 }
@@ -680,6 +699,8 @@ int file_source_delete(struct file_source *s, const struct object *object, int64
 	if (name && !text && map_get(&s->files, name))
 		file_free(map_remove(&s->files, name));
 	r = objects_delete(s->store, kind, ns, object_name, grace_seconds, err);
+	if (kind == KIND_SERVICE)
+		forget_refusals(s);
 	file_scan(s);
 	return r;
 }

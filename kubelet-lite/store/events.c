@@ -102,10 +102,14 @@ static void log_event(const struct happening *h, int64_t count)
 {
 	enum log_level level = str_eq(h->type, "Warning") ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
 
+	char kind[32] = "";
+
+	for (size_t i = 0; h->kind[i] && i < sizeof(kind) - 1; i++)
+		kind[i] = h->kind[i] >= 'A' && h->kind[i] <= 'Z' ? (char)(h->kind[i] + 32) : h->kind[i];
 	/* What repeats is logged at 1, 2, 4, 8 ... times. */
 	if ((count & (count - 1)) == 0)
-		log_line(level, "%s: %s %s=%s%s%s%s%s", h->reason, h->message, h->kind, *h->ns ? h->ns : "", *h->ns ? "/" : "",
-			h->name, count > 1 ? " repeated" : "", h->field_path ? h->field_path : "");
+		log_line(level, "%s: %s %s=%s%s%s%s%s count=%lld", h->reason, h->message, kind, h->ns, *h->ns ? "/" : "", h->name,
+			h->field_path ? " field=" : "", h->field_path ? h->field_path : "", (long long)count);
 }
 
 /* True: it was there, and counts one more. */

@@ -466,6 +466,11 @@ uint64_t objects_version(const struct objects *store)
 	return store->version;
 }
 
+void objects_loaded(struct objects *store)
+{
+	store->loaded = true;
+}
+
 const char *objects_node_name(const struct objects *store)
 {
 	return store->node_name ? store->node_name : "";

@@ -121,4 +121,6 @@ uint64_t objects_version(const struct objects *store);
  * resource_version being that of the deletion. False: since is too old (410 Gone). */
 bool objects_deleted_since(const struct objects *store, enum object_kind kind, uint64_t since, objects_cb cb, void *data);
 
+/* All manifests have been read once: addresses that were kept for Services that are not among them may be given away. */
+void objects_loaded(struct objects *store);
 const char *objects_node_name(const struct objects *store);

@@ -41,6 +41,7 @@ struct objects {
 	struct state state;
 	struct addresses addresses;
 	struct events *events; /* events.c */
+	bool loaded;           /* who is absent now does not come back by itself */
 };
 
 uint64_t store_next_version(struct objects *store);

@@ -32,7 +32,7 @@ static int refused(const char *name, const char *field, struct error *err)
 /* An address that a Service had which is not there any more (its file is broken or gone) gives way. */
 static void evict_absent(struct objects *store, const char *owner)
 {
-	if (!owner)
+	if (!owner || !store->loaded)
 		return;
 	_cleanup_(strv_done) struct strv parts = STRV_INIT;
 
