@@ -34,7 +34,8 @@ check "a second listener had its own" timeout 5 tail --pid=$few -f /dev/null
 is "in text" "3" bash -c "grep -c 'pod=test/p' '$rt_dir/few'"
 
 # A listener that does not read is dropped; the daemon goes on.
-rl events >/dev/null & lazy=$!
+"$BUILD/bin/runtime-lite" --listen="unix://$rt_socket" events >/dev/null & lazy=$!
+sleep 0.3
 kill -STOP $lazy
 new_pod busy '{"annotations":{"long":"'"$(head -c 60000 /dev/zero | tr '\0' x)"'"}}' >/dev/null
 run busy b '{}' sleep 1000 >/dev/null

@@ -7,22 +7,22 @@ monitor_of() { pod_field .info.info.pid "$1"; }
 starts=$(wc -l <"$rt_dir/daemon.log")
 
 # --- restart: what runs goes on, what ends meanwhile is known afterwards
-new_pod a '{"labels":{"k":"v"}}' >/dev/null
-run a ticker '{}' sh -c 'i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done' >/dev/null
-run a brief '{}' sh -c 'sleep 1; exit 42' >/dev/null
-run a deaf '{}' sh -c 'trap "" TERM; while :; do sleep 0.1; done' >/dev/null
+new_pod pod-a '{"labels":{"k":"v"}}' >/dev/null
+run pod-a ticker '{}' sh -c 'i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done' >/dev/null
+run pod-a brief '{}' sh -c 'sleep 1; exit 42' >/dev/null
+run pod-a deaf '{}' sh -c 'trap "" TERM; while :; do sleep 0.1; done' >/dev/null
 container later '{}' sleep 1000
-rl create a "$rt_dir/later.con" "$rt_dir/a.pod" >/dev/null
-ip=$(pod_field .status.network.ip a)
+rl create pod-a "$rt_dir/later.con" "$rt_dir/pod-a.pod" >/dev/null
+ip=$(pod_field .status.network.ip pod-a)
 pid=$(field .info.info.pid ticker)
 rl stop --timeout 4s --abandon 200ms deaf >/dev/null 2>&1
 daemon_stop KILL
 sleep 2
 check "containers live on without the daemon" kill -0 "$pid"
-lines=$(wc -l <"$rt_dir/logs/a/ticker.log")
+lines=$(wc -l <"$rt_dir/logs/pod-a/ticker.log")
 check "and their logs are written" test "$lines" -gt 10
 check "the daemon starts again" daemon_start
-is "the pod is ready" "SANDBOX_READY $ip v" pod_field '"\(.status.state) \(.status.network.ip) \(.status.labels.k)"' a
+is "the pod is ready" "SANDBOX_READY $ip v" pod_field '"\(.status.state) \(.status.network.ip) \(.status.labels.k)"' pod-a
 is "the container runs" "CONTAINER_RUNNING $pid" field '"\(.status.state) \(.info.info.pid)"' ticker
 is "an end meanwhile has its code" "CONTAINER_EXITED 42 Error" field '"\(.status.state) \(.status.exitCode) \(.status.reason)"' brief
 check "and its time" test "$(field '(.status.finishedAt | tonumber) - (.status.startedAt | tonumber) | . > 0.9e9 and . < 1.6e9' brief)" = true
@@ -41,37 +41,37 @@ check "start once more" daemon_start
 is "still the same process" "$pid" field .info.info.pid ticker
 
 # --- the monitor dies
-new_pod b >/dev/null
-run b one '{}' sh -c 'sleep 1000 & sleep 1000' >/dev/null
-run b two '{}' sleep 1000 >/dev/null
+new_pod pod-b >/dev/null
+run pod-b one '{}' sh -c 'sleep 1000 & sleep 1000' >/dev/null
+run pod-b two '{}' sleep 1000 >/dev/null
 one=$(field .info.info.pid one)
-kill -9 "$(monitor_of b)"
-b_gone() { [ "$(pod_state b)" = SANDBOX_NOTREADY ] && exited one && exited two; }
+kill -9 "$(monitor_of pod-b)"
+b_gone() { [ "$(pod_state pod-b)" = SANDBOX_NOTREADY ] && exited one && exited two; }
 begin=$(milliseconds)
 check "a pod whose monitor died is not ready, its containers ended" until_true 3 b_gone
 check "within a second" test $(($(milliseconds) - begin)) -lt 1500
 check "its processes are gone" until_true 2 not kill -0 "$one"
 is "the other pod is as it was" CONTAINER_RUNNING state ticker
-check "it can be removed" rl rmp b
+check "it can be removed" rl rmp pod-b
 
 # --- the monitor dies while the daemon is away
-new_pod c >/dev/null
-run c one '{}' sleep 1000 >/dev/null
+new_pod pod-c >/dev/null
+run pod-c one '{}' sleep 1000 >/dev/null
 one=$(field .info.info.pid one)
-monitor=$(monitor_of c)
+monitor=$(monitor_of pod-c)
 daemon_stop KILL
 kill -9 "$monitor"
 check "start after that" daemon_start
-is "the pod is not ready" SANDBOX_NOTREADY pod_state c
+is "the pod is not ready" SANDBOX_NOTREADY pod_state pod-c
 is "its container has ended" CONTAINER_EXITED state one
 check "its processes are gone" until_true 2 not kill -0 "$one"
-check "it can be removed" rl rmp c
+check "it can be removed" rl rmp pod-c
 
 # --- what was half done is undone
-new_pod d >/dev/null
-run d one '{}' sleep 1000 >/dev/null
-run d two '{}' sleep 1000 >/dev/null
-id=$(pod_field .status.id d) two=$(field .status.id two)
+new_pod pod-d >/dev/null
+run pod-d one '{}' sleep 1000 >/dev/null
+run pod-d two '{}' sleep 1000 >/dev/null
+id=$(pod_field .status.id pod-d) two=$(field .status.id two)
 daemon_stop KILL
 half() { jq -c "$1" "$2" >"$2.new" && mv "$2.new" "$2"; }
 half '.creating = true' "$rt_dir/run/sandboxes/$id/containers/$two/config.json"
@@ -81,14 +81,14 @@ is "the other one stays" CONTAINER_RUNNING state one
 daemon_stop KILL
 half '.state = "creating"' "$rt_dir/run/sandboxes/$id/config.json"
 check "start with a half-made pod" daemon_start
-fails "it is undone" "no pod" rl inspectp d
-new_pod e >/dev/null
-id=$(pod_field .status.id e)
+fails "it is undone" "no pod" rl inspectp pod-d
+new_pod pod-e >/dev/null
+id=$(pod_field .status.id pod-e)
 daemon_stop KILL
 : >"$rt_dir/run/sandboxes/$id/config.json"
 mkdir -p "$rt_dir/lib/containers/0123456789abcdef/upper"
 check "start with a file that lost its content" daemon_start
-fails "that pod is removed" "no pod" rl inspectp e
+fails "that pod is removed" "no pod" rl inspectp pod-e
 check "a writable layer without a container is removed" test ! -e "$rt_dir/lib/containers/0123456789abcdef"
 daemon_stop TERM
 half '.version = 99' "$rt_dir/run/sandboxes/$(ls "$rt_dir/run/sandboxes")/config.json"
@@ -98,7 +98,7 @@ check "and nothing of it is touched" kill -0 "$pid"
 half '.version = 1' "$rt_dir/run/sandboxes/$(ls "$rt_dir/run/sandboxes")/config.json"
 check "start with the known version" daemon_start
 is "all is as it was" "CONTAINER_RUNNING $pid" field '"\(.status.state) \(.info.info.pid)"' ticker
-rl rmp --force a >/dev/null
+rl rmp --force pod-a >/dev/null
 check "nothing is left" nothing_left
 
 # --- kill -9 at random moments while pods come and go
