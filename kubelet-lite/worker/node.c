@@ -333,13 +333,14 @@ void node_env_sources(struct node *node, const struct pod_worker *w, struct node
 	bool host = w->pod->host_network;
 
 	*source = (struct node_source){ node, w->pod->ns };
-	*ips = host ? (struct str_list){ (const char **)node->host_ips.v, node->host_ips.n }
+	*ips = host ? node->host_list
 		    : (struct str_list){ (const char **)w->seen.ips, w->seen.n_ips };
 	*ret = (struct env_sources){
 		.data = source,
 		.data_of = node_keyed,
 		.services = services,
 		.host_ip = node->host_ips.n ? node->host_ips.v[0] : "",
+		.host_ips = &node->host_list,
 		.pod_ips = ips,
 		.node_name = node->node_name,
 		.node_cpu = node->cpu,
@@ -430,6 +431,7 @@ int node_start(const struct node_options *o, struct node **ret, struct error *er
 	node->alive = 2;
 	uv_timer_start(&node->tick, on_tick, TICK_MS, TICK_MS);
 	node->node_object = node_object_start(node, o);
+	node->host_list = (struct str_list){ (const char **)node->host_ips.v, node->host_ips.n };
 	node->pulls = image_pulls_new(node->loop, node->cri, o->max_pulls);
 	logs_sweep(node);
 	objects_subscribe(node->objects, KIND_CONFIG_MAP, on_config_map, node);

@@ -47,6 +47,7 @@ struct node {
 	struct strv cluster_dns;
 	struct strv unsafe_sysctls;
 	struct strv host_ips;
+	struct str_list host_list; /* the same */
 	struct kv_list labels;
 	int64_t max_pods;
 	int64_t log_max_bytes;

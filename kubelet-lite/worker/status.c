@@ -51,13 +51,12 @@ static void put(struct pod_worker *w, const json_t *status)
 void pod_write_status(struct pod_worker *w)
 {
 	struct node *node = w->node;
-	struct str_list host_ips = { (const char **)node->host_ips.v, node->host_ips.n };
 	struct status_context context = {
 		.now_ns = node_now(node),
 		.now_at = clock_realtime_ns(),
 		.start_at = w->start_at,
-		.host_ip = host_ips.n ? host_ips.v[0] : "",
-		.host_ips = &host_ips,
+		.host_ip = node->host_list.n ? node->host_list.v[0] : "",
+		.host_ips = &node->host_list,
 		.runtime = node->runtime_name,
 		.reason = w->reason,
 		.message = w->message,
