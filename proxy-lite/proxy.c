@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/sys/file.h"
+#include "proxy-lite/health/metrics.h"
 #include "proxy-lite/kernel/conntrack.h"
 
 #include <errno.h>
@@ -21,19 +22,6 @@ enum {
 	LATE_NS = 0x7fffffff,     /* not synced for 2 s: not healthy */
 	BIG_COMMIT_ELEMENTS = 5000,
 };
-
-static void duration_add(struct durations *d, double seconds)
-{
-	double limit = 0.001;
-
-	for (int i = 0; i < DURATION_BUCKETS; i++, limit *= 2)
-		if (i == DURATION_BUCKETS - 1 || seconds <= limit) {
-			d->buckets[i]++;
-			break;
-		}
-	d->count++;
-	d->sum_s += seconds;
-}
 
 /* ---- the sync timer ---- */
 
@@ -108,8 +96,10 @@ static void on_collect_timer(uv_timer_t *timer)
 	struct proxy *p = timer->data;
 	struct error err = ERROR_INIT;
 
-	if (sync_collect(&p->sync, &err) < 0)
+	if (sync_collect(&p->sync, &err) < 0) {
 		log_warning("chains out of use: %s", err.text);
+		p->collect_failures++;
+	}
 	if (!p->sync.loaded)
 		kick(p);
 	else if (sync_idle_chains(&p->sync))
@@ -121,10 +111,9 @@ static void count_sync(struct proxy *p, uint64_t trigger_ms)
 	const struct sync_stats *st = &p->sync.stats;
 	double seconds = (double)st->last_commit_ns / 1e9;
 
-	duration_add(&p->sync_durations, seconds);
-	duration_add(st->last_full ? &p->full_durations : &p->partial_durations, seconds);
+	metrics_sync(st->last_full, seconds);
 	if (trigger_ms && trigger_ms >= p->started_ms && p->last_sync_ms >= trigger_ms)
-		duration_add(&p->programming, (double)(p->last_sync_ms - trigger_ms) / 1e3);
+		metrics_programming((double)(p->last_sync_ms - trigger_ms) / 1e3);
 	memcpy(p->synced_changes, p->services.changes, sizeof(p->synced_changes));
 }
 
@@ -258,8 +247,11 @@ static void on_address(uv_poll_t *poll, int status, int events)
 
 static void on_problem(void *data, const char *object, const char *text)
 {
-	(void)data;
+	const struct proxy *p = data;
+
 	log_warning("left out: %s: %s", object, text);
+	if (p->watch)
+		watch_warn(p->watch, object, text);
 }
 
 static void add_timer(struct proxy *p, uv_timer_t *timer)

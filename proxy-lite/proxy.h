@@ -20,14 +20,6 @@ struct proxy_options {
 	uint64_t check_ms;                    /* how often the generation is compared, as a safety net */
 };
 
-/* Buckets of durations in seconds, doubling from 1 ms; Prometheus style, last one is +Inf. */
-enum { DURATION_BUCKETS = 16 };
-struct durations {
-	uint64_t buckets[DURATION_BUCKETS];
-	uint64_t count;
-	double sum_s;
-};
-
 struct proxy {
 	struct proxy_options options;
 	uv_loop_t *loop;
@@ -54,8 +46,7 @@ struct proxy {
 	unsigned flow_rounds; /* sweeps of flows still to come */
 
 	/* For metrics: */
-	struct durations sync_durations, full_durations, partial_durations, programming;
-	uint64_t repairs, flows_deleted, healthz[2], livez[2];
+	uint64_t repairs, flows_deleted, collect_failures;
 	uint64_t synced_changes[2]; /* services.changes at the last good sync */
 };
 

@@ -65,13 +65,20 @@ static bool parse_key(const uint8_t *bytes, bool port, bool v6, struct frontend_
 	return memcmp(again, start, set_key_len(set_of(port ? SET_PORT_FRONTEND : SET_FRONTEND, v6))) == 0;
 }
 
-/* Finds or makes the frontend; where it exists with fewer endpoints it is made anew with room for them. */
+/* More endpoints than anybody has: what goes beyond is a stray, so that forged elements cannot eat all memory. */
+enum { LOADED_MAX = 4 * 1024 * 1024 };
+
+/* Finds or makes the frontend; where it exists with fewer endpoints it is made anew with room for them. NULL when there
+ * are too many. */
 static struct frontend *frontend_with(struct table *table, const struct frontend_key *key, uint32_t n, uint32_t n_inside)
 {
 	struct frontend *f = table_find(table, key), *grown;
 
 	if (f && f->n >= n && f->n_inside >= n_inside)
 		return f;
+	table->n_loaded += n + n_inside;
+	if (table->n_loaded > LOADED_MAX)
+		return NULL;
 	grown = frontend_new(key, f ? MAX(f->n, n) : n, f ? MAX(f->n_inside, n_inside) : n_inside);
 	grown->unserved = UNSERVED_ABSENT;
 	if (f) {
@@ -93,22 +100,18 @@ static bool load_lookup(struct table *table, enum set_id base, const struct fron
 		return false;
 	switch (plan.flavour) {
 	case FLAVOUR_LOCAL:
-		if (base == SET_LOCAL)
-			frontend_with(table, key, plan.n, 0);
-		return base == SET_LOCAL;
+		return base == SET_LOCAL && frontend_with(table, key, plan.n, 0);
 	case FLAVOUR_INSIDE:
-		if (base == SET_INSIDE)
-			frontend_with(table, key, 0, plan.n);
-		return base == SET_INSIDE;
+		return base == SET_INSIDE && frontend_with(table, key, 0, plan.n);
 	case FLAVOUR_DIVERT:
 		if (base != SET_FRONTEND || !f)
 			return false;
 		f->flavour = FLAVOUR_DIVERT;
 		return true;
 	default:
-		if (base != SET_FRONTEND || f)
+		if (base != SET_FRONTEND || f || !(f = frontend_with(table, key, plan.n, 0)))
 			return false;
-		frontend_with(table, key, plan.n, 0)->flavour = plan.flavour;
+		f->flavour = (uint8_t)plan.flavour;
 		return true;
 	}
 }
@@ -117,7 +120,7 @@ static bool load_unserved(struct table *table, const struct frontend_key *key, e
 {
 	struct frontend *f = frontend_with(table, key, 0, 0);
 
-	if (f->n || f->unserved != UNSERVED_ABSENT)
+	if (!f || f->n || f->unserved != UNSERVED_ABSENT)
 		return false;
 	f->unserved = (uint8_t)unserved;
 	if (f->flavour == FLAVOUR_NONE && !f->n_inside)

@@ -34,6 +34,7 @@ struct refs {
 struct table {
 	struct frontend **buckets;
 	size_t cap, count;
+	size_t n_loaded; /* endpoint numbers that the loader made room for */
 	uint32_t seed;
 	struct refs refs;
 	/* Addresses in the nodeip sets. */

@@ -35,7 +35,7 @@ static void rfc3339(uint64_t ms, char *buf, size_t len)
 	strftime(buf, len, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-static void respond_health(struct proxy *p, struct http_exchange *x, uint64_t counters[2])
+static void respond_health(const struct proxy *p, struct http_exchange *x, bool live)
 {
 	bool healthy = proxy_healthy(p);
 	char updated[40], now[40], body[200];
@@ -43,7 +43,7 @@ static void respond_health(struct proxy *p, struct http_exchange *x, uint64_t co
 	rfc3339(p->last_sync_ms, updated, sizeof(updated));
 	rfc3339(clock_realtime_ns() / 1000000, now, sizeof(now));
 	snprintf(body, sizeof(body), "{\"lastUpdated\": \"%s\",\"currentTime\": \"%s\", \"nodeEligible\": true}", updated, now);
-	counters[!healthy]++;
+	metrics_health(live, healthy);
 	http_add_header(x, "X-Content-Type-Options", "nosniff");
 	http_respond(x, healthy ? 200 : 503, "application/json", body, strlen(body));
 }
@@ -63,9 +63,9 @@ static void handle_health(void *context, struct http_exchange *x, const struct h
 	if (!only_get(x, request))
 		return;
 	if (strcmp(request->path, "/healthz") == 0)
-		respond_health(p, x, p->healthz);
+		respond_health(p, x, false);
 	else if (strcmp(request->path, "/livez") == 0)
-		respond_health(p, x, p->livez);
+		respond_health(p, x, true);
 	else
 		respond_text(x, 404, "not found: /healthz and /livez are served\n");
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/kube/list_watch.h"
+#include "proxy-lite/watch/events.h"
 
 #include <stdio.h>
 
@@ -19,11 +20,12 @@ struct source {
 struct watch {
 	struct watch_options options;
 	struct http_client *client;
+	struct events *events;
 	struct source sources[2];
 	char trouble[ERROR_TEXT_MAX + 40];
 };
 
-static const char *const selector = "!service.kubernetes.io/headless";
+static const char selector[] = "!service.kubernetes.io/headless";
 
 static void list_begin(void *data)
 {
@@ -88,6 +90,7 @@ struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options)
 
 	w->options = *options;
 	w->client = http_client_new(loop, &(struct http_client_options){ .address = options->address, .host = "kubernetes" });
+	w->events = events_new(w->client, options->services->node.name);
 	for (int kind = 0; kind < 2; kind++) {
 		struct source *s = &w->sources[kind];
 
@@ -112,7 +115,13 @@ void watch_stop(struct watch *w)
 	for (int kind = 0; kind < 2; kind++)
 		list_watch_stop(w->sources[kind].lw);
 	http_client_free(w->client);
+	events_free(w->events);
 	free(w);
+}
+
+void watch_warn(struct watch *w, const char *object, const char *text)
+{
+	events_warn(w->events, object, text);
 }
 
 bool watch_synced(const struct watch *w)

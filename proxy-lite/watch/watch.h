@@ -13,7 +13,7 @@ struct watch;
 
 struct watch_options {
 	struct sock_address address; /* of the API */
-	struct services *services;   /* borrowed */
+	struct services *services;   /* borrowed, with its node identity */
 	/* Something that matters changed, or a list came to its end. */
 	void (*changed)(void *data);
 	void *data;
@@ -23,5 +23,7 @@ struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options);
 void watch_stop(struct watch *watch);
 /* Both lists were read to the end at least once: what is not in the model does not exist. */
 bool watch_synced(const struct watch *watch);
+/* Tells the object's owner by an Event; see events.h. */
+void watch_warn(struct watch *watch, const char *object, const char *text);
 /* For people: NULL while connected, else what is wrong. Borrowed. */
 const char *watch_trouble(const struct watch *watch);

@@ -41,10 +41,10 @@ is() { # is NAME WANTED COMMAND...: prints this
 	if [ "$got" = "$wanted" ]; then ok "$name"; else not_ok "$name: wanted \"$wanted\", got \"$got\""; fi
 }
 soon() { # soon SECONDS COMMAND...: succeeds within that time
-	local end=$((SECONDS + $1))
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || return 1
+		[ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
 		sleep 0.05
 	done
 }

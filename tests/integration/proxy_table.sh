@@ -194,6 +194,7 @@ for what in 'bad/port: spec.ports\[1\].port' 'without a usable name' 'bad/ranges
 	check "named in the log: $what" soon 3 grep -q "left out: .*$what" "$dir/proxy.log"
 done
 check "... by dump" sh -c "'$BUILD/bin/proxy-lite' --admin-socket='$dir/admin.sock' dump | grep -A9 'left out:' | grep bad/ip"
+check "... by an Event" grep -q '"kind":"Service","namespace":"bad","name":"ip"}.*"reason":"LeftOut"' "$dir/api/events"
 is "... by a metric" 7 metric proxy_lite_left_out
 check "the good part of a slice is used" soon 3 gives "a b c" who d tcp 10.96.0.1 80 40
 is "the good port of a Service is served" refused who d tcp 10.98.0.1 80
