@@ -21,7 +21,8 @@ if [ -n "$need" ]; then
 fi
 
 # What the packages depend on, and what the test uses; the guest itself has no network.
-depends=$(for deb in "$build"/deb/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
+debs=$(find "$build/deb" -name '*.deb' ! -name '*-dbgsym_*')
+depends=$(for deb in $debs; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
 	sed 's/(.*//; s/|.*//; s/ //g' | grep -v -e '-lite$' | sort -u | paste -sd,)
 include="systemd,systemd-sysv,dbus,udev,linux-image-cloud-amd64,kmod,iproute2,procps,curl,jq,nftables,apparmor,$depends"
 key=$(echo "$suite $include" | sha256sum | cut -c1-16)
@@ -36,10 +37,11 @@ root=$(mktemp -d /tmp/node-lite-guest.XXXXXX)
 trap 'rm -rf "$root"' EXIT
 tar -C "$root" --exclude='./dev/*' -xf "$work/root-$key.tar"
 install -d "$root/opt/test"
-cp "$build"/deb/*.deb "$root/opt/test/"
+# shellcheck disable=SC2086
+cp $debs "$root/opt/test/"
 cp -r packaging/examples "$root/opt/test/"
 cp "$here/inside.sh" "$root/opt/test/inside.sh"
-packaging/tools/make-demo-image.sh "$root/opt/test/web.tar"
+packaging/tools/make-demo-image.sh "$root/opt/test/web.tar" >/dev/null
 cp "$here/guest-test.service" "$root/etc/systemd/system/"
 ln -sf /etc/systemd/system/guest-test.service "$root/etc/systemd/system/multi-user.target.wants/guest-test.service"
 ln -sf /dev/null "$root/etc/systemd/system/serial-getty@ttyS0.service"
