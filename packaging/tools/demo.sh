@@ -11,6 +11,9 @@ dir=$(mktemp -d /tmp/node-lite-demo.XXXXXX)
 api=$dir/kubelet.sock
 cri=unix://$dir/runtime.sock
 name=nldemo
+# TLS is served only where somebody could use it: OpenSSL takes more memory than the daemon.
+tls=()
+command -v kubectl >/dev/null && tls=(--api-address=127.0.0.1:26443)
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 seen() { printf '  ok: %s\n' "$*"; }
@@ -122,7 +125,7 @@ start_node() {
 		--pod-cidr=10.87.0.0/16
 	start_daemon kubelet-lite --pod-manifest-path="$dir/manifests" --root-dir="$dir/kubelet" --container-runtime-endpoint="$cri" \
 		--pod-logs-dir="$dir/logs" --container-logs-dir="$dir/links" --cgroup-root="/$name" --api-socket="$api" \
-		--service-cluster-ip-range=10.97.0.0/16 --healthz-port=20248 --api-address=127.0.0.1:26443
+		--service-cluster-ip-range=10.97.0.0/16 --healthz-port=20248 "${tls[@]}"
 	start_daemon proxy-lite --api-socket="unix://$api" --table="$name" --admin-socket="$dir/proxy.sock" \
 		--healthz-bind-address=127.0.0.1:20256 --metrics-bind-address=127.0.0.1:20249 --cluster-cidr=10.87.0.0/16
 	wait_for 10 "the runtime answers" test -S "$dir/runtime.sock" || { cat "$dir"/*.log; finish; }
@@ -212,8 +215,9 @@ cat <<TEXT
   $bin/runtime-lite --listen=$cri logs web-1
   $bin/proxy-lite --admin-socket=$dir/proxy.sock dump
   curl http://$(get /api/v1/namespaces/default/services/web | jq -r .spec.clusterIP)/
-  KUBECONFIG=$dir/kubelet/api/admin.kubeconfig kubectl get pods -o wide      # if you have kubectl
+  curl --unix-socket $api http://localhost/api/v1/namespaces/default/pods
   edit $dir/manifests/web-2.yaml, and see the pod follow
-Logs of the daemons are in $dir/*.log. Ctrl-C here takes everything down.
+${tls:+  KUBECONFIG=$dir/kubelet/api/admin.kubeconfig kubectl get pods -o wide
+}Logs of the daemons are in $dir/*.log. Ctrl-C here takes everything down.
 TEXT
 while :; do sleep 1; done
