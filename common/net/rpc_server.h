@@ -17,7 +17,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <uv.h>
 
-enum { RPC_MESSAGE_MAX = 16 * 1024 * 1024, RPC_STREAMS_MAX = 256, RPC_CONNECTIONS_MAX = 64 };
+enum { RPC_MESSAGE_MAX = 16 * 1024 * 1024, RPC_STREAMS_MAX = 256, RPC_CONNECTIONS_MAX = 384 };
 
 enum rpc_kind { RPC_INLINE, RPC_JOB, RPC_STREAM };
 
