@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/sys/file.h"
 #include "runtime-lite/cri/plan.h"
+#include "runtime-lite/cri/volumes.h"
 #include "runtime-lite/model/teardown.h"
 #include "runtime-lite/spec/command.h"
 #include "runtime-lite/spec/container_plan.h"
@@ -106,6 +107,8 @@ static int create(struct service *svc, struct container *c, const struct image *
 		r = store_save_container(svc->store, c, err); /* so that a restart undoes it */
 	if (r == 0)
 		r = set_process(svc, c, &image->config, err);
+	if (r == 0)
+		r = volumes_make(c, &image->config.volumes, err);
 	if (r == 0)
 		r = set_log_path(c, err);
 	if (r == 0)

@@ -58,6 +58,7 @@ int plan_container(const struct service *svc, const struct container *c, struct 
 		.args = &c->args,
 		.env = &c->env,
 		.lower = &c->lower,
+		.volumes = &c->volumes,
 		.cwd = c->cwd,
 		.user = &c->user,
 		.caps = &l.caps,

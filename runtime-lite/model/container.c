@@ -45,6 +45,7 @@ struct container *container_unref(struct container *c)
 	free(c->log_path);
 	free(c->cgroup);
 	strv_done(&c->lower);
+	strv_done(&c->volumes);
 	strv_done(&c->env);
 	strv_done(&c->args);
 	free(c->cwd);
@@ -199,6 +200,7 @@ json_t *container_to_json(const struct container *c)
 	put_words(json, "args", &c->args);
 	put_words(json, "env", &c->env);
 	state_put_list(json, "layers", &c->lower);
+	state_put_list(json, "volumes", &c->volumes);
 	json_object_set_new(json, "user", user_to_json(&c->user));
 	json_object_set_new(json, "stop_signal", json_integer(c->stop_signal));
 	json_object_set_new(json, "stop_signalled", json_boolean(c->stop_signalled));
@@ -248,6 +250,7 @@ int container_from_json(const json_t *json, struct sandbox *sandbox, const char 
 	get_words(json, "args", &c->args);
 	get_words(json, "env", &c->env);
 	state_get_list(json, "layers", &c->lower);
+	state_get_list(json, "volumes", &c->volumes);
 	user_from_json(json_object_get(json, "user"), &c->user);
 	c->stop_signal = (int)json_int_at(json, "stop_signal", 15);
 	c->stop_signalled = json_bool_at(json, "stop_signalled", false);

@@ -37,6 +37,7 @@ struct container {
 	char *log_path;	  /* absolute, NULL: none */
 	char *cgroup;
 	struct strv lower; /* layers, top first */
+	struct strv volumes; /* targets of <layer dir>/volumes/<n> */
 	struct strv env, args; /* of the process */
 	char *cwd;
 	struct user user;

@@ -104,6 +104,15 @@ static void add_pod_mounts(struct launch *l, const CRI(ContainerConfig) * config
 	}
 }
 
+static void add_volumes(struct launch *l, const struct container_place *place, const struct strv *volumes)
+{
+	for (size_t i = 0; volumes && i < volumes->n; i++) {
+		_cleanup_free_ char *source = xasprintf("%s/volumes/%zu", place->layer_dir, i);
+
+		launch_add_mount(l, source, volumes->v[i]);
+	}
+}
+
 static void add_config_mounts(struct launch *l, const CRI(ContainerConfig) * config)
 {
 	for (size_t i = 0; i < config->n_mounts; i++) {
@@ -230,6 +239,7 @@ int container_plan(const CRI(ContainerConfig) * config, const struct container_p
 	set_process(l, config, place, in);
 	set_security(l, sc, in);
 	add_pod_mounts(l, config, place);
+	add_volumes(l, place, in->volumes);
 	add_config_mounts(l, config);
 	add_devices(l, in);
 	if (resources) {

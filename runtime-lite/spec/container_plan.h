@@ -30,6 +30,7 @@ struct container_place {
 
 struct container_inputs {
 	const struct strv *args, *env, *lower;
+	const struct strv *volumes; /* targets of <layer dir>/volumes/<n>; may be NULL */
 	const char *cwd;
 	const struct user *user;
 	const struct cap_sets *caps;

@@ -120,6 +120,14 @@ check "a missing source is made a directory" test -d "$rt_dir/new/dir"
 container rro '{"mounts":[{"container_path":"/m","host_path":"/tmp","recursive_read_only":true}]}' true
 fails "recursive read-only needs read-only" "recursive_read_only needs readonly" rl create web "$rt_dir/rro.con" "$rt_dir/web.pod"
 
+mkdir "$rt_dir/vi" && tar -xf "$rt_dir/busybox.tar" -C "$rt_dir/vi"
+jq '.config.Volumes = {"/data": {}, "/etc": {}}' "$rt_dir/vi/$(jq -r '.[0].Config' "$rt_dir/vi/manifest.json")" >"$rt_dir/vi/c.json"
+jq '.[0].Config = "c.json" | .[0].RepoTags = ["local/volumes:1"]' "$rt_dir/vi/manifest.json" >"$rt_dir/vi/m.json" && mv "$rt_dir/vi/m.json" "$rt_dir/vi/manifest.json"
+tar -cf "$rt_dir/volumes.tar" -C "$rt_dir/vi" . && rl load "$rt_dir/volumes.tar" >/dev/null
+run web volumes '{"image":{"image":"local/volumes:1"},"linux":{"security_context":{"readonly_rootfs":true}}}' sleep 1000 >/dev/null
+is "volumes that the image declares can be written below a read-only root" "new" rl exec volumes sh -c 'echo new >/data/f; cat /data/f'
+check "and have what the image has there" rl exec volumes grep -q root /etc/passwd
+
 # --- stats
 check "stats have numbers" test "$(rl stats --output json main | jq '.stats[0] | (.memory.workingSetBytes.value|tonumber) > 0 and (.cpu.usageCoreNanoSeconds.value|tonumber) > 0')" = true
 check "stats of pods have network numbers" test "$(rl statsp --output json web | jq '.stats[0].linux.network.defaultInterface.name == "eth0"')" = true
