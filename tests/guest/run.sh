@@ -29,7 +29,7 @@ key=$(echo "$suite $include" | sha256sum | cut -c1-16)
 if [ ! -f "$work/root-$key.tar" ]; then
 	rm -f "$work"/root-*.tar
 	echo "making the $suite guest's root"
-	mmdebstrap --quiet --variant=minbase --include="$include" "$suite" "$work/root-$key.tar.new"
+	mmdebstrap --quiet --format=tar --variant=minbase --include="$include" "$suite" "$work/root-$key.tar.new"
 	mv "$work/root-$key.tar.new" "$work/root-$key.tar"
 fi
 
