@@ -32,7 +32,7 @@ void endpoints_done(struct endpoints *e)
 
 bool registry_is_local(const char *registry)
 {
-	size_t n = registry[0] == '[' ? strcspn(registry, "]") + 1 : strcspn(registry, ":");
+	size_t n = registry[0] == '[' ? strcspn(registry, "]") + 1 : strcspn(registry, ":/");
 
 	return (n == 9 && memcmp(registry, "localhost", 9) == 0) || (n == 5 && memcmp(registry, "[::1]", 5) == 0) ||
 		(str_starts(registry, "127.") && strspn(registry, "0123456789.") == n);

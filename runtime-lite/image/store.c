@@ -297,7 +297,7 @@ int image_store_open(const struct image_store_options *options, struct image_sto
 		r = store_reload(s, err);
 	/* Half-done work of a killed daemon; trouble with it is no reason not to start. */
 	struct error trouble = ERROR_INIT;
-	if (r == 0 && !s->shared && image_store_collect(s, &trouble) < 0)
+	if (r == 0 && !s->shared && (store_drop_incomplete(s, &trouble) < 0 || image_store_collect(s, &trouble) < 0))
 		log_warning("clean up the image store: %s", trouble.text);
 	if (r < 0) {
 		image_store_close(s);

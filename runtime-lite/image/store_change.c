@@ -180,6 +180,13 @@ static void mark(const struct image_store *s, struct map *layers, struct map *bl
 		map_put(blobs, digest_hex(image->id), &yes);
 		if (*image->manifest_digest)
 			map_put(blobs, digest_hex(image->manifest_digest), &yes);
+		/* What a tag stood for, perhaps an index: the next pull of that tag need not fetch it again. */
+		for (size_t k = 0; k < image->repo_digests.n; k++) {
+			const char *at = strchr(image->repo_digests.v[k], '@');
+
+			if (at && digest_valid(at + 1))
+				map_put(blobs, digest_hex(at + 1), &yes);
+		}
 	}
 	while (map_next(&s->refs, &it)) {
 		const struct strv *chains = it.value;
@@ -272,6 +279,32 @@ static int remove_locked(struct image_store *s, const char *reference, bool *ret
 		doomed[i] = s->images[i] == image;
 	*ret_removed = true;
 	return remove_images(s, doomed, &ids, err);
+}
+
+int store_drop_incomplete(struct image_store *s, struct error *err)
+{
+	_cleanup_fd_ int lock = -1;
+	_cleanup_free_ bool *doomed = NULL;
+	_cleanup_(strv_done) struct strv ids = STRV_INIT;
+	bool any = false;
+	int r = layout_lock_store(&s->layout, &lock, err);
+
+	if (r == 0)
+		r = store_reload(s, err);
+	if (r < 0)
+		return r;
+	doomed = xcalloc(s->n_images, sizeof(*doomed));
+	for (size_t i = 0; i < s->n_images; i++) {
+		const struct strv *chains = &s->images[i]->chain_ids;
+
+		for (size_t k = 0; k < chains->n && !doomed[i]; k++) {
+			doomed[i] = !map_get(&s->layers, chains->v[k]);
+			if (doomed[i])
+				log_warning("image %s is forgotten: its layer %s is missing or damaged", s->images[i]->id, chains->v[k]);
+		}
+		any = any || doomed[i];
+	}
+	return any ? remove_images(s, doomed, &ids, err) : 0;
 }
 
 int image_store_remove(struct image_store *s, const char *reference, struct error *err)

@@ -38,6 +38,8 @@ int store_replace(struct image_store *s, struct image **images, size_t n, struct
 /* Borrowed; NULL and *ret_invalid set when the text is neither a reference nor an id. */
 struct image *store_lookup(struct image_store *s, const char *reference, struct error *ret_invalid);
 void store_count_layers(struct image_store *s);
+/* Forgets images that lack a layer (a disk that was damaged, somebody who tidied up): who asks for them pulls them again. */
+int store_drop_incomplete(struct image_store *s, struct error *err) MUST_USE;
 bool store_is_pinned(const struct image_store *s, const struct image *image);
 
 /* Without the mutex: what the pull program says is complete becomes an image. */

@@ -243,6 +243,8 @@ static int ensure_dir(struct unpack *u, const char *path, unsigned links, int *r
 			return r;
 		fd = inroot_open(u->options.root_fd, path, O_PATH | O_DIRECTORY);
 	}
+	if (fd == -ELOOP)
+		return error_set(err, ERROR_INVALID, "too many symbolic links");
 	if (fd < 0)
 		return error_sys(err, fd, "open directory %.200s", path);
 	*ret_fd = fd;

@@ -269,6 +269,9 @@ int http_perform(struct http_client *c, struct http_request *q, struct http_repl
 		return r;
 	}
 	curl_easy_setopt(c->curl, CURLOPT_URL, q->url);
+	/* As in Go programs, a proxy of the environment is not asked for what is on this machine. */
+	if (registry_is_local(strstr(q->url, "://") ? strstr(q->url, "://") + 3 : q->url))
+		curl_easy_setopt(c->curl, CURLOPT_PROXY, "");
 	curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
 	if (q->head)
 		curl_easy_setopt(c->curl, CURLOPT_NOBODY, 1L);

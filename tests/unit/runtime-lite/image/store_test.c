@@ -341,6 +341,14 @@ START_TEST(damage)
 	ck_assert_int_lt(image_layers_acquire(store, a, "c", &dirs, &err), 0);
 	ck_assert_int_eq(err.code, ERROR_PRECONDITION);
 
+	/* The next start forgets the image. */
+	image_store_close(store);
+	store = open_store(false);
+	struct image *image;
+	ck_assert_int_lt(image_store_find(store, a, &image, &err), 0);
+	ck_assert_int_eq(err.code, ERROR_NOT_FOUND);
+	ck_assert_uint_eq(count("blobs/sha256"), 0);
+
 	static const struct {
 		const char *text;
 		enum error_code code;
