@@ -16,7 +16,7 @@ gzip -dc "$layer" >"$rt_dir/base.tar"
 ln -s ../../../../../../tmp "$rt_dir/evil/dev"
 tar -C "$rt_dir/evil" -cf "$rt_dir/evil.tar" dev
 python3 $fakes/layout.py "$rt_dir/layout" evil "$rt_dir/base.tar" "$rt_dir/evil.tar" >/dev/null
-in_net python3 $fakes/registry.py --port-file "$rt_dir/port" app="$rt_dir/layout" >"$rt_dir/registry.log" 2>&1 &
+nsenter --net="/proc/$net_pid/ns/net" python3 $fakes/registry.py --port-file "$rt_dir/port" app="$rt_dir/layout" >"$rt_dir/registry.log" 2>&1 &
 extra_pids+=($!)
 until_true 10 test -s "$rt_dir/port"
 registry=127.0.0.1:$(cat "$rt_dir/port")
