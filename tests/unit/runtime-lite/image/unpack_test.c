@@ -329,9 +329,9 @@ START_TEST(lower_layers)
 	ck_assert_int_eq(symlinkat("/outside", lower_fds[0], "covered"), 0);
 	ck_assert_int_eq(file_replace(lower_fds[1], "tool", "tool", 4, 0755, NULL), 0);
 	ck_assert_int_eq(fchownat(lower_fds[1], "tool", 3, 4, 0), 0);
-	fchmodat(lower_fds[1], "tool", 04755, 0);
-	fchownat(lower_fds[0], ".", 9, 9, 0);
-	fchmodat(lower_fds[0], ".", 0751, 0);
+	ck_assert_int_eq(fchmodat(lower_fds[1], "tool", 04755, 0), 0);
+	ck_assert_int_eq(fchownat(lower_fds[0], ".", 9, 9, 0), 0);
+	ck_assert_int_eq(fchmodat(lower_fds[0], ".", 0751, 0), 0);
 	struct tar_spec specs[] = { { '0', "tmp/f", NULL, "x" }, { '0', "home/u/f", NULL, "x" }, { '0', "gone/f", NULL, "x" },
 		{ '0', "covered/f", NULL, "x" }, { '1', "bin/copy", "tool" } };
 	struct error err = ERROR_INIT;
