@@ -189,7 +189,7 @@ int sandbox_enter(const struct sandbox *s, bool *ret_landlock, struct error *err
 	lower_limit(RLIMIT_CORE, 0);
 	lower_limit(RLIMIT_NOFILE, 4096);
 	lower_limit(RLIMIT_FSIZE, s->max_file_bytes);
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they reserve terabytes */
 	lower_limit(RLIMIT_AS, 3ull << 30); /* three threads with a zstd window of 128 MiB each, and room */
 #endif
 	signal(SIGXFSZ, SIG_IGN); /* write() says EFBIG */
