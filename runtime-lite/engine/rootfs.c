@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Linux 6.13 and later. -EINVAL: older. */
+/* Linux 6.13 and later. -EINVAL or -EOPNOTSUPP: older. */
 static int overlay_by_fd(const struct strv *lower)
 {
 	_cleanup_fd_ int ctx = fsopen("overlay", FSOPEN_CLOEXEC);
@@ -100,7 +100,7 @@ int rootfs_open(const struct strv *lower, int *ret_fd, struct error *err)
 		fd = fd < 0 ? -errno : fd;
 	} else {
 		fd = overlay_by_fd(lower);
-		if (fd == -EINVAL)
+		if (fd == -EINVAL || fd == -EOPNOTSUPP)
 			fd = overlay_by_options(lower);
 	}
 	if (fd < 0)

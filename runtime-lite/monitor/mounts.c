@@ -176,7 +176,7 @@ static int add_layer(int fs, const char *key, const char *path)
 	return fsconfig(fs, FSCONFIG_SET_FD, key, NULL, dir) < 0 ? -errno : 0;
 }
 
-/* Linux 6.13 and later: every directory goes in as a descriptor. -EINVAL: older, nothing was done. */
+/* Linux 6.13 and later: every directory goes in as a descriptor. -EINVAL or -EOPNOTSUPP: older, nothing was done. */
 static int overlay_by_fd(const struct launch_rootfs *fs, int target)
 {
 	_cleanup_fd_ int ctx = fsopen("overlay", FSOPEN_CLOEXEC);
@@ -261,7 +261,7 @@ int mounts_rootfs(struct mounts *m, struct error *err)
 		r = single_layer(fs, target);
 	} else {
 		r = overlay_by_fd(fs, target);
-		if (r == -EINVAL)
+		if (r == -EINVAL || r == -EOPNOTSUPP)
 			r = overlay_by_options(fs);
 	}
 	if (r < 0)
