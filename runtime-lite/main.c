@@ -170,6 +170,15 @@ static void raise_open_files(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static struct image_limits image_limits_of(const struct option_values *values)
+{
+	return (struct image_limits){
+		.stall_timeout_ns = option_duration_ns(values, "pull-progress-timeout"),
+		.max_layer_bytes = (uint64_t)option_int(values, "max-layer-bytes"),
+		.max_layer_ratio = (uint64_t)option_int(values, "max-layer-ratio"),
+	};
+}
+
 static int run_daemon(const struct option_values *values)
 {
 	struct daemon d = { 0 };
@@ -187,6 +196,8 @@ static int run_daemon(const struct option_values *values)
 		.nofile = (uint64_t)option_int(values, "nofile"),
 		.insecure_registries = option_list(values, "insecure-registries"),
 		.registry_config_dir = option_string(values, "registry-config-dir"),
+		.pinned_images = option_list(values, "pinned-images"),
+		.image_limits = image_limits_of(values),
 	};
 
 	umask(022);
@@ -215,6 +226,12 @@ static int check_values(const struct option_values *values, struct error *err)
 	if (option_int(values, "nofile") < 0 || option_int(values, "nofile") > INT_MAX)
 		return error_set(err, ERROR_INVALID, "flag --nofile: value %lld is not allowed; allowed: 0 to %d",
 			(long long)option_int(values, "nofile"), INT_MAX);
+	if (option_int(values, "max-layer-bytes") <= 0)
+		return error_set(err, ERROR_INVALID, "flag --max-layer-bytes: value %lld is not allowed; allowed: 1 or more",
+			(long long)option_int(values, "max-layer-bytes"));
+	if (option_int(values, "max-layer-ratio") <= 0)
+		return error_set(err, ERROR_INVALID, "flag --max-layer-ratio: value %lld is not allowed; allowed: 1 or more",
+			(long long)option_int(values, "max-layer-ratio"));
 	if (*option_string(values, "cgroup-parent") != '/')
 		return error_set(err, ERROR_INVALID, "flag --cgroup-parent: value \"%s\" is not allowed; allowed: an absolute "
 						     "path below the root of the cgroups",
@@ -232,6 +249,7 @@ static int run_command(const struct option_values *values, int argc, char **argv
 		.root = root,
 		.libexec_dir = libexec,
 		.registry_config_dir = option_string(values, "registry-config-dir"),
+		.image_limits = image_limits_of(values),
 		.root_given = option_given(values, "root"),
 		.bridge = option_string(values, "bridge"),
 		.pod_cidr = option_string(values, "pod-cidr"),

@@ -137,6 +137,7 @@ int admin_run(int argc, char **argv, const struct admin *admin)
 		.root = root ? root : admin->root,
 		.libexec_dir = admin->libexec_dir,
 		.registry_config_dir = admin->registry_config_dir,
+		.limits = admin->image_limits,
 	};
 	return image_command_run(argc, argv, &env);
 }

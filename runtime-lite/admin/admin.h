@@ -7,10 +7,12 @@
 #pragma once
 #include "common/base/options.h"
 #include "common/cri/message.h"
+#include "runtime-lite/image/store.h"
 
 struct admin {
 	const char *socket_path;
 	const char *root, *libexec_dir, *registry_config_dir; /* for the image commands */
+	struct image_limits image_limits;
 	bool root_given; /* else the daemon that answers knows better */
 	const char *bridge, *pod_cidr, *cgroup_parent; /* for `prune --network` */
 };

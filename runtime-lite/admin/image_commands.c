@@ -147,7 +147,7 @@ static void show_progress(void *data, const struct image_progress *p)
 static int run_load(struct context *c, struct error *err)
 {
 	const struct image_store_options options = { .root = c->env->root, .libexec_dir = c->env->libexec_dir,
-		.registry_config_dir = c->env->registry_config_dir, .shared = true };
+		.registry_config_dir = c->env->registry_config_dir, .limits = c->env->limits, .shared = true };
 	struct image_pull_options how = IMAGE_PULL_OPTIONS_INIT;
 	struct image_store *store = NULL;
 	int r = image_store_open(&options, &store, err);

@@ -5,13 +5,14 @@
  * without one (store.h says why that is safe); the daemon sees the new images at once.
  */
 #pragma once
-#include "common/base/error.h"
+#include "runtime-lite/image/store.h"
 
 struct image_command_env {
 	const char *socket_path; /* the daemon's socket, without unix:// */
 	const char *root;        /* the store: /var/lib/runtime-lite */
 	const char *libexec_dir;
 	const char *registry_config_dir; /* may be NULL */
+	struct image_limits limits;
 };
 
 /* True for the name of a command of this module. */

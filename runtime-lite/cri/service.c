@@ -153,6 +153,8 @@ static int open_all(struct service *svc, struct error *err)
 		.libexec_dir = svc->options.libexec_dir,
 		.registry_config_dir = svc->options.registry_config_dir,
 		.insecure_registries = svc->options.insecure_registries,
+		.pinned = svc->options.pinned_images,
+		.limits = svc->options.image_limits,
 	};
 	int r = store_open(svc->options.state_dir, svc->options.root_dir, &svc->store, err);
 

@@ -21,6 +21,8 @@ struct service_options {
 	const char *bridge_name, *pod_cidr;
 	const struct strv *insecure_registries;
 	const char *registry_config_dir; /* NULL: the default */
+	const struct strv *pinned_images;
+	struct image_limits image_limits;
 	uint64_t nofile;
 };
 

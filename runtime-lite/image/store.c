@@ -238,9 +238,13 @@ static void take_options(struct image_store *s, const struct image_store_options
 	s->libexec_dir = xstrdup(o->libexec_dir ? o->libexec_dir : "/usr/libexec/runtime-lite");
 	s->registry_config_dir = xstrdup(o->registry_config_dir ? o->registry_config_dir :
 			access(own, F_OK) < 0 && access(theirs, F_OK) == 0 ? theirs : own);
-	s->stall_timeout_ns = o->stall_timeout_ns ? o->stall_timeout_ns : 60000000000u;
-	s->max_layer_bytes = o->max_layer_bytes ? o->max_layer_bytes : 64ull << 30;
-	s->max_ratio = o->max_ratio ? o->max_ratio : 200;
+	s->limits = o->limits;
+	if (!s->limits.stall_timeout_ns)
+		s->limits.stall_timeout_ns = 60000000000u;
+	if (!s->limits.max_layer_bytes)
+		s->limits.max_layer_bytes = 64ull << 30;
+	if (!s->limits.max_layer_ratio)
+		s->limits.max_layer_ratio = 200;
 	s->shared = o->shared;
 	for (size_t i = 0; o->insecure_registries && i < o->insecure_registries->n; i++)
 		strv_add(&s->insecure, o->insecure_registries->v[i]);

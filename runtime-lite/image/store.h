@@ -57,15 +57,20 @@ struct image *image_unref(struct image *image); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct image *, image_unref)
 #define _cleanup_image_ _cleanup_(image_unref_p)
 
+/* What a registry or an archive may cost us; 0 for the default. */
+struct image_limits {
+	uint64_t stall_timeout_ns; /* a pull without progress for so long fails; 60 s */
+	uint64_t max_layer_bytes;  /* unpacked size of one layer; 64 GiB */
+	uint64_t max_layer_ratio;  /* unpacked / packed beyond the first 256 MiB; 200 */
+};
+
 struct image_store_options {
 	const char *root;                /* /var/lib/runtime-lite */
 	const char *libexec_dir;         /* where `pull` is */
 	const char *registry_config_dir; /* NULL: /etc/runtime-lite/certs.d, or /etc/containerd/certs.d if only that exists */
 	const struct strv *insecure_registries; /* "host" or "host:port" that are spoken to by plain HTTP; may be NULL */
 	const struct strv *pinned;       /* references whose images collection leaves alone; may be NULL */
-	uint64_t stall_timeout_ns;       /* a pull without progress for so long fails; 0: 60 s */
-	uint64_t max_layer_bytes;        /* unpacked size of one layer; 0: 64 GiB */
-	uint64_t max_ratio;              /* unpacked / packed beyond the first 256 MiB; 0: 200 */
+	struct image_limits limits;
 	/* Shared: for commands beside a daemon. No daemon.lock, nothing is cleaned up, layers cannot be acquired. */
 	bool shared;
 };

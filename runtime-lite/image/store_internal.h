@@ -11,7 +11,7 @@ struct image_store {
 	char *libexec_dir, *registry_config_dir; /* the latter may be NULL */
 	struct strv pinned; /* normalised: "registry/path:tag", "registry/path@digest", or ids */
 	struct strv insecure;
-	uint64_t stall_timeout_ns, max_layer_bytes, max_ratio;
+	struct image_limits limits; /* no zeros */
 	bool shared;
 	int daemon_lock_fd; /* -1 when shared */
 

@@ -52,8 +52,8 @@ static json_t *make_request(const struct image_store *s, const char *op, const s
 {
 	json_t *j = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:o}", "op", op, "root", s->layout.root,
 		"registryConfigDir", s->registry_config_dir, "parent", (int)getpid(), "stallTimeoutMs",
-		(json_int_t)(s->stall_timeout_ns / 1000000), "maxLayerBytes", (json_int_t)s->max_layer_bytes, "maxRatio",
-		(json_int_t)s->max_ratio, "progress", o->progress != NULL, "insecureRegistries", list_json(&s->insecure));
+		(json_int_t)(s->limits.stall_timeout_ns / 1000000), "maxLayerBytes", (json_int_t)s->limits.max_layer_bytes, "maxRatio",
+		(json_int_t)s->limits.max_layer_ratio, "progress", o->progress != NULL, "insecureRegistries", list_json(&s->insecure));
 
 	set_text(j, "platform", o->platform);
 	if (o->auth) {

@@ -140,11 +140,11 @@ int main(int argc, char **argv)
 		else if (str_eq(name, "--insecure"))
 			strv_add(&insecure, v);
 		else if (str_eq(name, "--stall"))
-			options.stall_timeout_ns = strtoull(v, NULL, 10) * 1000000;
+			options.limits.stall_timeout_ns = strtoull(v, NULL, 10) * 1000000;
 		else if (str_eq(name, "--max"))
-			options.max_layer_bytes = strtoull(v, NULL, 10);
+			options.limits.max_layer_bytes = strtoull(v, NULL, 10);
 		else if (str_eq(name, "--ratio"))
-			options.max_ratio = strtoull(v, NULL, 10);
+			options.limits.max_layer_ratio = strtoull(v, NULL, 10);
 		else if (str_eq(name, "--platform"))
 			pull_options.platform = v;
 		else if (str_eq(name, "--deadline"))
