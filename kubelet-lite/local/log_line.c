@@ -67,12 +67,13 @@ bool log_filter_line(struct log_filter *f, struct bytes line, struct str *out)
 	return !ok || f->left == 0;
 }
 
-int64_t log_tail_offset(int fd, int64_t size, int64_t n)
+int64_t log_tail_offset(int fd, int64_t size, int64_t n, int64_t *ret_missing)
 {
 	char buf[TAIL_BLOCK];
 	int64_t at = size;
 	bool last = true; /* the newline that ends the file begins no line */
 
+	*ret_missing = 0;
 	if (n == 0)
 		return size;
 	while (at > 0) {
@@ -92,5 +93,6 @@ int64_t log_tail_offset(int fd, int64_t size, int64_t n)
 		}
 		at = from;
 	}
+	*ret_missing = size > 0 ? n - 1 : n;
 	return 0;
 }

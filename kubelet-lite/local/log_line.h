@@ -16,5 +16,5 @@ struct log_filter {
 /* One line of the file ("2026-01-01T00:00:00.1Z stdout F text"), without its newline. True: the limit is reached. A line
  * that is not of that form is shown as it is. */
 bool log_filter_line(struct log_filter *filter, struct bytes line, struct str *out);
-/* Where the last n lines of a file of that size begin. */
-int64_t log_tail_offset(int fd, int64_t size, int64_t n);
+/* Where the last n lines of a file of that size begin. *ret_missing: how many of them it does not have. */
+int64_t log_tail_offset(int fd, int64_t size, int64_t n, int64_t *ret_missing);

@@ -38,6 +38,7 @@ struct log_stream {
 	struct str line;    /* the unfinished line */
 	struct str out;
 	bool follow;
+	bool chain;  /* goes on in the next file */
 	bool ending; /* the container is over: what is there now is all */
 	int inotify_fd;
 	uv_poll_t poll;
@@ -220,7 +221,7 @@ static void go_on(void *data)
 			end(l);
 			return;
 		}
-		if (n > 0 || (l->follow && next_file(l)))
+		if (n > 0 || ((l->follow || l->chain) && next_file(l)))
 			continue;
 		if (l->follow && !l->ending) {
 			http_stream_on_drain(l->exchange, NULL, NULL); /* wait for inotify */
@@ -432,6 +433,25 @@ static size_t stream_count(const struct local_api *api)
 	return n;
 }
 
+/* To the last lines; where the file has just been rotated, in the ones before it. */
+static void seek_tail(struct log_stream *l, int64_t lines)
+{
+	_cleanup_(strv_done) struct strv rotated = STRV_INIT;
+	int64_t at = log_tail_offset(l->fd, l->left, lines, &lines);
+
+	if (lines > 0)
+		list_rotated(l, &rotated);
+	for (size_t i = rotated.n; lines > 0 && i-- > 0;) {
+		if (open_file(l, rotated.v[i]) < 0)
+			break;
+		at = log_tail_offset(l->fd, l->left, lines, &lines);
+		l->chain = true;
+	}
+	l->left -= at;
+	if (lseek(l->fd, at, SEEK_SET) < 0)
+		l->left = 0;
+}
+
 static void start(const struct api_call *call, const json_t *tree, const char *container, const char *path)
 {
 	const char *id = json_str_at(status_of(tree, container), "containerID", "");
@@ -450,13 +470,8 @@ static void start(const struct api_call *call, const json_t *tree, const char *c
 		return;
 	}
 	l->follow = api_query_bool(call->exchange, "follow") && !previous;
-	if (tail >= 0) {
-		int64_t at = log_tail_offset(l->fd, l->left, tail);
-
-		l->left -= at;
-		if (lseek(l->fd, at, SEEK_SET) < 0)
-			l->left = 0;
-	}
+	if (tail >= 0)
+		seek_tail(l, tail);
 	http_stream_begin(call->exchange, 200, "text/plain", forget, l);
 	l->ending = instance_over(tree, container, l->container_id);
 	if (l->follow && !l->ending)

@@ -261,6 +261,32 @@ static bool differs(const struct api_call *call, const json_t *tree, const struc
 	return !json_equal(a, b);
 }
 
+/* What a dry run shows: the new content as a later version of the object that is there. */
+static void keep_identity(json_t *tree, const struct object *o)
+{
+	static const char *const kept[] = { "uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp",
+		"deletionGracePeriodSeconds" };
+	_cleanup_json_ json_t *old = object_tree(o);
+	json_t *meta = json_object_get(tree, "metadata"), *old_meta = json_object_get(old, "metadata"), *value;
+	json_t *notes = json_object_get(meta, "annotations");
+	const char *key;
+
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		if (json_object_get(old_meta, kept[i]))
+			json_object_set(meta, kept[i], json_object_get(old_meta, kept[i]));
+	json_object_foreach (json_object_get(old_meta, "annotations"), key, value) {
+		if (!str_starts(key, "kubernetes.io/config."))
+			continue;
+		if (!notes) {
+			notes = json_object();
+			json_object_set_new(meta, "annotations", notes);
+		}
+		json_object_set(notes, key, value);
+	}
+	if (json_object_get(old, "status"))
+		json_object_set(tree, "status", json_object_get(old, "status"));
+}
+
 /* The whole new object in place of the old one. */
 static void replace(const struct api_call *call, json_t *tree, const struct object *o)
 {
@@ -276,6 +302,7 @@ static void replace(const struct api_call *call, json_t *tree, const struct obje
 	if (check_owner(call, o) < 0 || check_content(call, tree, &complete) < 0)
 		return;
 	if (is_dry_run(call)) {
+		keep_identity(complete, o);
 		reply_json(call->exchange, 200, steal(complete));
 		return;
 	}

@@ -95,12 +95,18 @@ START_TEST(tail)
 	}
 	ck_assert_int_eq(write(fd, text.buf, text.len), (ssize_t)text.len);
 	starts[3000] = (int64_t)text.len;
-	for (int n = 0; n <= 3000; n += n < 10 ? 1 : 299)
-		ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len, n), starts[3000 - n]);
-	ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len, 5000), 0);
+	int64_t missing;
+
+	for (int n = 0; n <= 3000; n += n < 10 ? 1 : 299) {
+		ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len, n, &missing), starts[3000 - n]);
+		ck_assert_int_eq(missing, 0);
+	}
+	ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len, 5000, &missing), 0);
+	ck_assert_int_eq(missing, 2000);
 	/* A last line that is not finished is a line. */
-	ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len - 1, 1), starts[2999]);
-	ck_assert_int_eq(log_tail_offset(fd, 0, 3), 0);
+	ck_assert_int_eq(log_tail_offset(fd, (int64_t)text.len - 1, 1, &missing), starts[2999]);
+	ck_assert_int_eq(log_tail_offset(fd, 0, 3, &missing), 0);
+	ck_assert_int_eq(missing, 3);
 }
 END_TEST
 
