@@ -101,6 +101,7 @@ static void flush(void *data)
 		drop_all(events, "too many events at once");
 	if (atomic_exchange(&events->check_stops, false))
 		stops_check(events->svc);
+	service_settle(events->svc);
 }
 
 static CRI(ContainerEventResponse) * make(struct events *events, enum store_change change, const struct sandbox *s,
@@ -125,8 +126,6 @@ static void observe(void *data, enum store_change change, struct sandbox *s, str
 
 	if (c && change != CHANGE_CREATED)
 		events->check_stops = true;
-	else if (!events->subscribers)
-		return;
 	if (events->subscribers && events->n_queued >= QUEUE_MAX) {
 		events->overflow = true;
 	} else if (events->subscribers) {

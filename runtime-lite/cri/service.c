@@ -14,6 +14,7 @@
 #include "runtime-lite/spec/caps.h"
 
 #include <errno.h>
+#include <malloc.h>
 
 #define RUNTIME(name) "/runtime.v1.RuntimeService/" name
 #define IMAGE(name) "/runtime.v1.ImageService/" name
@@ -55,7 +56,7 @@ static const struct rpc_method methods[] = {
 	{ 0 },
 };
 
-enum { LATE_START_MS = 2000 };
+enum { LATE_START_MS = 2000, SETTLE_MS = 3000 };
 
 struct posted {
 	void (*fn)(void *data);
@@ -121,6 +122,18 @@ void service_post(struct service *svc, void (*fn)(void *data), void *data)
 	svc->posted = p;
 	pthread_mutex_unlock(&svc->post_lock);
 	uv_async_send(&svc->async);
+}
+
+static void on_settled(uv_timer_t *timer)
+{
+	(void)timer;
+	malloc_trim(0);
+}
+
+void service_settle(struct service *svc)
+{
+	if (!uv_is_closing((uv_handle_t *)&svc->settle))
+		uv_timer_start(&svc->settle, on_settled, SETTLE_MS, 0);
 }
 
 static int open_network(struct service *svc, struct error *err)
@@ -221,6 +234,7 @@ int service_new(uv_loop_t *loop, const struct service_options *options, struct s
 	svc->async.data = svc;
 	uv_timer_init(loop, &svc->late);
 	svc->late.data = svc;
+	uv_timer_init(loop, &svc->settle);
 	svc->events = events_new(svc);
 	svc->stops = stops_new(svc);
 	svc->pulls = pulls_new(svc);
@@ -238,6 +252,7 @@ void service_close(struct service *svc)
 	pulls_close(svc->pulls);
 	uv_close((uv_handle_t *)&svc->async, NULL);
 	uv_close((uv_handle_t *)&svc->late, NULL);
+	uv_close((uv_handle_t *)&svc->settle, NULL);
 }
 
 struct service *service_free(struct service *svc)

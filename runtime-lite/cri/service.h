@@ -47,6 +47,7 @@ struct service {
 
 	uv_async_t async;
 	uv_timer_t late; /* a second look after a recovery */
+	uv_timer_t settle; /* when nothing has changed for a while */
 	pthread_mutex_t post_lock;
 	struct posted *posted;
 };
@@ -61,6 +62,8 @@ const struct rpc_method *service_methods(void);
 
 /* Runs fn(data) on the loop thread soon. Any thread. */
 void service_post(struct service *svc, void (*fn)(void *data), void *data);
+/* Loop thread. Something has changed: when all is quiet again, memory goes back to the system. */
+void service_settle(struct service *svc);
 /* Asks call->cancelled for operation_begin(). */
 bool service_cancelled(const void *call);
 /* Milliseconds until the call's deadline, at most `max_ms`, at least 1. */
