@@ -19,7 +19,7 @@
 #include "kubelet-lite/local/discovery.h"
 #include "kubelet-lite/store/kinds.h"
 
-static const char GROUP[] = "node-lite";
+static const char GROUP[] = "kubelet-lite";
 
 static bool token_is(const struct local_api *api, const char *header)
 {
