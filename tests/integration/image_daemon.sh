@@ -16,7 +16,7 @@ gzip -dc "$layer" >"$rt_dir/base.tar"
 ln -s ../../../../../../tmp "$rt_dir/evil/dev"
 tar -C "$rt_dir/evil" -cf "$rt_dir/evil.tar" dev
 python3 $fakes/layout.py "$rt_dir/layout" evil "$rt_dir/base.tar" "$rt_dir/evil.tar" >/dev/null
-nsenter --net="/proc/$net_pid/ns/net" python3 $fakes/registry.py --port-file "$rt_dir/port" app="$rt_dir/layout" >"$rt_dir/registry.log" 2>&1 &
+nsenter --net="/proc/$net_pid/ns/net" python3 $fakes/registry.py --port-file "$rt_dir/port" app="$rt_dir/layout" library/app="$rt_dir/layout" >"$rt_dir/registry.log" 2>&1 &
 extra_pids+=($!)
 until_true 10 test -s "$rt_dir/port"
 registry=127.0.0.1:$(cat "$rt_dir/port")
@@ -66,6 +66,25 @@ daemon_start
 check "the next start cleans up after it" empty "$lib/staging"
 fault ""
 has "and the next pull succeeds" sha256: rl pull "$registry/app:1"
+
+# Flags.
+daemon_stop
+mkdir -p "$rt_dir/certs/docker.io"
+printf '[host."http://%s"]\n' "$registry" >"$rt_dir/certs/docker.io/hosts.toml"
+daemon_start --max-layer-bytes=100000 --pinned-images="$registry/app:1"
+has "pinned images are reported as such" '"pinned": true' bash -c "'$BUILD/bin/runtime-lite' --listen=unix://$rt_socket images --output json | grep pinned"
+rl rmi "$registry/app:1" >/dev/null
+fails "a limit for layers" "100000 bytes allowed" rl pull "$registry/app:1"
+daemon_stop
+daemon_start --pull-progress-timeout=1s --registry-config-dir="$rt_dir/certs"
+fault "kind=hang&match=blobs&at=1000&seconds=60"
+fails "a limit for waiting" "RegistryUnavailable: $registry: no progress for 1 s" rl pull "$registry/app:1"
+fault "kind=digest&match=blobs"
+fails "docker.io by its mirror, which is damaged" "wrong digest" rl pull docker.io/app:1
+fault ""
+daemon_stop
+daemon_start
+rl pull "$registry/app:1" >/dev/null
 
 # Everybody at once.
 for i in 1 2 3 4 5 6; do
