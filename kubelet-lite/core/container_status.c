@@ -86,10 +86,10 @@ static void set_states(json_t *o, const struct pod_want *want, const struct pod_
 	if (seen_alive(c)) {
 		state = json_pack("{s:{s:o}}", "running", "startedAt", time_json(c->now.started_at));
 	} else if (c->now.state == STATE_EXITED) {
-		if (c->wait_reason)
-			state = waiting(c->wait_reason, c->wait_message);
-		else if (container_backs_off(want, seen, i, ctx->now_ns, &wait))
+		if (container_backs_off(want, seen, i, ctx->now_ns, &wait))
 			state = crash_loop(pod, pod->containers[i].name, wait);
+		else if (c->wait_reason && !want->stop && order_wants_start(pod, seen, i))
+			state = waiting(c->wait_reason, c->wait_message);
 		if (state)
 			previous = &c->now;
 		else

@@ -156,7 +156,7 @@ static bool plan_start(struct planner *p, size_t i)
 
 	if (c->op != OP_NONE)
 		return c->op != OP_STOP && c->op != OP_PRE_STOP;
-	if (c->killing || state == STATE_UNKNOWN)
+	if ((c->killing && seen_alive(c)) || state == STATE_UNKNOWN)
 		return false;
 	if (state == STATE_RUNNING) {
 		if (spec->post_start.kind == HANDLER_NONE || c->post_start_done)

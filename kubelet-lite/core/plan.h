@@ -15,6 +15,7 @@ struct pod_want {
 	const struct pod *pod;
 	bool stop;   /* deleted, removed, evicted, past its deadline */
 	bool forget; /* and nothing of it is to stay */
+	bool fail;   /* stopped for a reason that makes it Failed (its deadline, eviction) */
 	bool reject; /* refused at admission: nothing is ever started */
 };
 

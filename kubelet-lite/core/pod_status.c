@@ -45,6 +45,8 @@ const char *pod_phase(const struct pod_want *want, const struct pod_seen *seen)
 	if (want->reject)
 		return "Failed";
 	if (all_down(seen)) {
+		if (want->fail)
+			return "Failed";
 		if (progress == PROGRESS_SUCCEEDED)
 			return "Succeeded";
 		if (progress == PROGRESS_FAILED)

@@ -80,7 +80,7 @@ bool pod_uses(const struct pod *pod, bool secret, const char *object)
 
 int container_port_number(const struct container *container, const struct port_ref *port)
 {
-	if (port->number)
+	if (port->number || str_empty(port->name))
 		return port->number;
 	for (size_t i = 0; i < container->n_ports; i++)
 		if (strcmp(container->ports[i].name, port->name) == 0)

@@ -52,7 +52,7 @@ static void pod_dns(struct pod_worker *w, struct dns_config *ret)
 	read_host_dns(w->node, &host);
 	dns_for_pod(w->pod, &host, &w->node->cluster_dns, w->node->cluster_domain, ret, &reason, &warning);
 	if (warning.len && !w->dns_warned)
-		pod_event(w, "Warning", reason, "pod %s/%s: %s", w->pod->ns, w->pod->name, str_get(&warning));
+		pod_event(w, str_eq(reason, "MissingClusterDNS") ? "Normal" : "Warning", reason, "pod %s/%s: %s", w->pod->ns, w->pod->name, str_get(&warning));
 	w->dns_warned = true;
 }
 

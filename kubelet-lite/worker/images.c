@@ -116,13 +116,26 @@ static void pull_free(struct pull *pull)
 
 static void inspect(struct image_request *r);
 
-static const char *pull_reason(const struct error *status)
+/* What CRI runtimes put in front of two kinds of failure, and what the kubelet makes of it. */
+static const struct {
+	const char *prefix; /* the reason, too */
+	const char *text;
+} pull_errors[] = {
+	{ "RegistryUnavailable", "the registry is unavailable" },
+	{ "SignatureValidationFailed", "the signature validation failed" },
+};
+
+static void report_pull_failure(struct image_request *r, const struct error *status)
 {
-	if (strstr(status->text, "RegistryUnavailable"))
-		return "RegistryUnavailable";
-	if (strstr(status->text, "SignatureValidationFailed"))
-		return "SignatureValidationFailed";
-	return "ErrImagePull";
+	for (size_t i = 0; i < ARRAY_LEN(pull_errors); i++)
+		if (str_starts(status->text, pull_errors[i].prefix)) {
+			_cleanup_free_ char *text = xasprintf("image pull failed for %s because %s%s", r->image,
+				pull_errors[i].text, status->text + strlen(pull_errors[i].prefix));
+
+			report_failure(r, pull_errors[i].prefix, text);
+			return;
+		}
+	report_failure(r, "ErrImagePull", status->text);
 }
 
 /* The first request that waits for this pull; they are taken one by one, since reporting may change the list. */
@@ -147,7 +160,7 @@ static void on_pulled(void *data, const struct error *status, const void *reply)
 	while ((r = waiter_of(p, pull))) {
 		r->pull = NULL;
 		if (!answer) {
-			report_failure(r, pull_reason(status), status->text);
+			report_pull_failure(r, status);
 			continue;
 		}
 		r->pulled = true;

@@ -269,7 +269,9 @@ static void check_deadline(struct pod_worker *w, int64_t now)
 {
 	if (!w->deadline_ns || w->want.stop || now < w->deadline_ns)
 		return;
+	w->want.fail = true;
 	w->reason = "DeadlineExceeded";
+	free(w->message);
 	w->message = xstrdup("Pod was active on the node longer than the specified deadline");
 	pod_event(w, "Normal", "DeadlineExceeded", "%s", w->message);
 	pod_stop(w, false, w->pod->grace_seconds * SECOND_NS);

@@ -72,6 +72,8 @@ void pod_write_status(struct pod_worker *w)
 		return;
 	w->status_hash = hash;
 	put(w, status);
+	if (w->seen.finish_busy)
+		return; /* the directory is being removed */
 	_cleanup_free_ char *dir = pod_dir(w);
 	write_file(dir, "status.json", text);
 }

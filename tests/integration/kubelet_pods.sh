@@ -233,3 +233,4 @@ check "and the first runs on" is first '.status.containerStatuses[0].restartCoun
 remove a-first.yaml
 check "when the port is free the second runs" until_true 10 pod_ready second || explain second
 clean_pods
+kubelet_node_end

@@ -68,3 +68,14 @@ clean_pods() {
 	rm -f "$node_dir"/manifests/*
 	until_true 30 no_pods || { not_ok "pods of the last case go"; explain "" 2>/dev/null | tail -n 30; }
 }
+# The last case of each script: kubelet-lite ends on SIGTERM, and sanitizers (if built in) have found nothing.
+kubelet_node_end() {
+	clean_pods
+	local pid=${node_pid[kubelet]}
+	kill -TERM "$pid"
+	until_true 10 test ! -e "/proc/$pid" || not_ok "kubelet-lite ends on SIGTERM"
+	wait "$pid"
+	check "kubelet-lite ends on SIGTERM with 0" test $? = 0 || tail -n 50 "$node_dir/kubelet.log"
+	check "sanitizers found nothing" test -z "$(grep -E 'runtime error|Sanitizer' "$node_dir/kubelet.log")" || grep -A30 -E 'runtime error|Sanitizer' "$node_dir/kubelet.log" | head -n 80
+	unset "node_pid[kubelet]"
+}

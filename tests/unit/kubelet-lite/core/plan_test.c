@@ -82,6 +82,7 @@ static const struct {
 	{ "the kill waits for preStop", ONE, RUN, "vol sb 0R 0L 0k5 0oP", "@5" },
 	{ "but not for ever", ONE, RUN, "vol sb 0R 0L 0k-1 0oP", "x0" },
 	{ "a stop under way", ONE, RUN, "vol sb 0R 0L 0k5 0p 0oT", "" },
+	{ "killed and ended: started again", ONE, RUN, "vol sb 0E137 0L 0k-1 0p", "i0" },
 	{ "an unknown one is killed", ONE, RUN, "vol sb 0U", "k0C" },
 	/* sandbox lost */
 	{ "a dead sandbox is stopped first", ONE, RUN, "vol sb! 0E137", "S-" },

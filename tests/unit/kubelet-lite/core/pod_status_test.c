@@ -15,7 +15,7 @@
  * container of each list: R, W:reason, T:reason, and /L:reason for lastState. */
 static const struct {
 	const char *name, *spec, *seen, *expect;
-	bool stop, reject;
+	bool stop, reject, fail;
 } cases[] = {
 	{ "nothing yet", ONE, "", "Pending i W:ContainerCreating" },
 	{ "pulling", ONE, "vol sb 0oI", "Pending si W:ContainerCreating" },
@@ -41,6 +41,8 @@ static const struct {
 	{ "deleted, still running", ONE, "vol sb 0R 0k5", "Running sirc R", .stop = true },
 	{ "deleted, down", ONE, "vol sb!! 0E137", "Failed i T:Error", .stop = true },
 	{ "deleted, ended well", ONE, "vol sb!! 0E0", "Succeeded i T:Completed", .stop = true },
+	{ "past its deadline, still running", ONE, "vol sb 0R 0k5", "Running sirc R", .stop = true, .fail = true },
+	{ "past its deadline, ended well", ONE, "vol sb!! 0E0", "Failed i T:Completed", .stop = true, .fail = true },
 	{ "refused", ONE, "", "Failed", .reject = true },
 };
 
@@ -85,11 +87,13 @@ static void render(const json_t *status, struct str *out)
 static const char *host_ips[] = { "192.0.2.1" };
 static const struct str_list host_list = { host_ips, 1 };
 
+static bool fail; /* of the pod that make() makes */
+
 static json_t *make(const char *spec, const char *script, bool stop, bool reject, struct condition_times *times,
 	uint64_t now_at)
 {
 	struct pod *pod = pod_make(spec);
-	struct pod_want want = { .pod = pod, .stop = stop, .reject = reject };
+	struct pod_want want = { .pod = pod, .stop = stop, .reject = reject, .fail = fail };
 	struct status_context context = { .now_ns = NOW_NS, .now_at = now_at, .start_at = 1000000000, .host_ip = "192.0.2.1",
 		.host_ips = &host_list, .runtime = "rt", .reason = reject ? "NodePorts" : NULL, .message = "taken" };
 	struct pod_seen seen;
@@ -107,6 +111,7 @@ static json_t *make(const char *spec, const char *script, bool stop, bool reject
 START_TEST(status_case)
 {
 	struct condition_times times = { 0 };
+	fail = cases[_i].fail;
 	_cleanup_json_ json_t *status =
 		make(cases[_i].spec, cases[_i].seen, cases[_i].stop, cases[_i].reject, &times, 5 * 1000000000ull);
 	struct str got = STR_INIT;
