@@ -73,7 +73,7 @@ static const struct {
 	{ "kubepods-burstable.slice", NULL, NULL },
 };
 
-START_TEST(path)
+START_TEST(path_joined)
 {
 	_cleanup_free_ char *got = NULL;
 	int r = cgroup_path_join(paths[_i].parent, paths[_i].leaf, &got, NULL);
@@ -366,7 +366,7 @@ int main(void)
 	TCase *pure = tcase_create("pure"), *fake = tcase_create("v2 files"), *real = tcase_create("node");
 
 	tcase_add_loop_test(pure, hierarchies, 0, ARRAY_LEN(detect));
-	tcase_add_loop_test(pure, path, 0, ARRAY_LEN(paths));
+	tcase_add_loop_test(pure, path_joined, 0, ARRAY_LEN(paths));
 	tcase_add_test(pure, weight);
 	tcase_add_checked_fixture(fake, fake_setup, fake_teardown);
 	tcase_add_test(fake, v2_limits);
