@@ -5,7 +5,7 @@
  * inotify only says when to look. A file that is being written (modified, not closed) is left alone until its writer
  * closes it.
  */
-#include "kubelet-lite/source/file.h"
+#include "kubelet-lite/source/file_i.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,55 +25,6 @@
 
 enum { FILE_NOW_MS = 10, FILE_WRITER_MS = 5000, FILE_ABSENT_MS = 1000, FILES_MAX = 20000 };
 
-/* An object in a file, without its content. */
-struct entry {
-	enum object_kind kind;
-	char *key;
-	uint64_t hash; /* of its content */
-	unsigned line;
-	json_t *tree; /* only during the scan that read it */
-	bool reported_duplicate;
-};
-
-struct file {
-	char *name;
-	struct stat stat; /* as it was read */
-	struct entry *entries;
-	size_t n;
-	bool broken;        /* something in it could not be understood */
-	bool listed;        /* by the present scan */
-	bool read;          /* stat and entries are of a read */
-	uint64_t writer_ns; /* modified then, and not closed since */
-	uint64_t missing_ns; /* not in the directory since then; 0: it is there */
-	uint64_t empty_ns;   /* without any document since then */
-	uint64_t problem_hash;
-};
-
-/* What was put into the store. */
-struct applied {
-	enum object_kind kind;
-	uint64_t hash;
-	uint64_t refused; /* hash of a version that the store did not take */
-	char *file;
-	bool in_store;
-	bool wanted; /* by the present scan */
-};
-
-struct file_source {
-	uv_loop_t *loop;
-	struct objects *store;
-	char *dir;
-	int inotify_fd;
-	int watch;
-	uv_poll_t poll;
-	uv_timer_t settle;
-	uv_timer_t rescan;
-	unsigned open_handles;
-	struct map files;   /* name -> struct file */
-	struct map applied; /* key -> struct applied */
-	bool missing;       /* the directory itself */
-};
-
 static void settle_later(struct file_source *s, uint64_t ms);
 
 static void entries_drop(struct entry *entries, size_t n)
@@ -85,7 +36,7 @@ static void entries_drop(struct entry *entries, size_t n)
 	free(entries);
 }
 
-static void file_free(void *data)
+void file_free(void *data)
 {
 	struct file *f = data;
 
@@ -94,7 +45,7 @@ static void file_free(void *data)
 	free(f);
 }
 
-static void applied_free(void *data)
+void file_applied_free(void *data)
 {
 	struct applied *a = data;
 
@@ -378,7 +329,7 @@ static bool file_is_broken(struct file_source *s, const char *name)
 }
 
 /* A Service that clashed with another may fit now. */
-static void forget_refusals(struct file_source *s)
+void file_forget_refusals(struct file_source *s)
 {
 	struct map_iter it = MAP_ITER_INIT;
 	bool any = false;
@@ -400,7 +351,7 @@ static void remove_object(struct file_source *s, const char *key, enum object_ki
 	if (parts.n == 3 && objects_delete(s->store, kind, parts.v[1], parts.v[2], grace, NULL) == 0)
 		log_info("manifest is gone, removing %s", key);
 	if (kind == KIND_SERVICE)
-		forget_refusals(s);
+		file_forget_refusals(s);
 }
 
 static void remove_unwanted(struct file_source *s)
@@ -420,7 +371,7 @@ static void remove_unwanted(struct file_source *s)
 
 		if (a->in_store)
 			remove_object(s, keys.v[i], a->kind, -1);
-		applied_free(a);
+		file_applied_free(a);
 	}
 }
 
@@ -435,7 +386,7 @@ static void watch_again(struct file_source *s)
 }
 
 /* ConfigMaps and Secrets come first, so that pods of the same scan find them. */
-static void file_scan(struct file_source *s)
+void file_scan(struct file_source *s)
 {
 	size_t n = 0;
 
@@ -464,7 +415,7 @@ static void settled(uv_timer_t *timer)
 
 static void rescan(uv_timer_t *timer)
 {
-	forget_refusals(timer->data);
+	file_forget_refusals(timer->data);
 	file_scan(timer->data);
 }
 
@@ -567,7 +518,7 @@ static void closed(uv_handle_t *handle)
 		return;
 	close(s->inotify_fd);
 	map_done_values(&s->files, file_free);
-	map_done_values(&s->applied, applied_free);
+	map_done_values(&s->applied, file_applied_free);
 	free(s->dir);
 	free(s);
 }
@@ -579,128 +530,4 @@ void file_source_stop(struct file_source *s)
 	uv_close((uv_handle_t *)&s->poll, closed);
 	uv_close((uv_handle_t *)&s->settle, closed);
 	uv_close((uv_handle_t *)&s->rescan, closed);
-}
-
-/* A name for a new file that no file has. */
-static char *new_name(struct file_source *s, enum object_kind kind, const json_t *tree)
-{
-	const struct kind_info *info = kind_info(kind);
-	const char *name = json_str_at(tree, "metadata.name", "");
-	_cleanup_free_ char *base = info->namespaced ? xasprintf("%s_%s_%s", json_str_at(tree, "metadata.namespace", "default"),
-							   info->singular, name)
-						     : xasprintf("%s_%s", info->singular, name);
-	char *path = NULL;
-
-	for (unsigned i = 0; i < 100; i++) {
-		free(path);
-		_cleanup_free_ char *number = i ? xasprintf("-%u", i) : xstrdup("");
-		char *file = xasprintf("%s%s.yaml", base, number);
-
-		path = xasprintf("%s/%s", s->dir, file);
-		if (access(path, F_OK) < 0) {
-			free(path);
-			return file;
-		}
-		free(file);
-	}
-	free(path);
-	return xasprintf("%s-new.yaml", base);
-}
-
-/* The text of the file with the object in it (tree NULL: without). *ret NULL: the file is not needed any more. */
-static int edited(const char *path, const char *key, const json_t *tree, char **ret_old, mode_t *ret_mode, char **ret,
-	struct error *err)
-{
-	_cleanup_free_ char *old = NULL, *text = NULL;
-	size_t len, left = 0;
-	struct stat st;
-	int r = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &old, &len, err);
-
-	if (r < 0)
-		return r;
-	r = manifest_replace(old, len, str_ends(path, ".json"), key, tree, &text, &left, err);
-	if (r < 0)
-		return r;
-	*ret_mode = stat(path, &st) == 0 ? st.st_mode & 07777 : 0600;
-	*ret_old = steal(old);
-	if (left == 0)
-		free(steal(text));
-	*ret = steal(text);
-	return 0;
-}
-
-static char *key_of_tree(enum object_kind kind, const json_t *tree)
-{
-	const struct kind_info *info = kind_info(kind);
-	const char *ns = json_str_at(tree, "metadata.namespace", "");
-
-	return xasprintf("%s/%s/%s", info->kind, !info->namespaced ? "" : *ns ? ns : "default",
-		json_str_at(tree, "metadata.name", ""));
-}
-
-/* The store did not take it: the file must not say so either. */
-static void take_back(const char *path, const char *old, mode_t mode)
-{
-	struct error err = ERROR_INIT;
-
-	if (old && file_replace(AT_FDCWD, path, old, strlen(old), mode, &err) < 0)
-		log_warning("cannot write a manifest back path=%s error=%s", path, err.text);
-	if (!old && unlink(path) < 0)
-		log_warning("cannot remove a manifest path=%s error=%s", path, strerror(errno));
-}
-
-int file_source_write(struct file_source *s, enum object_kind kind, const json_t *tree, struct error *err)
-{
-	_cleanup_free_ char *key = key_of_tree(kind, tree), *old = NULL, *text = NULL;
-	_cleanup_json_ json_t *stripped = manifest_strip(kind, tree, objects_node_name(s->store));
-	struct applied *a = map_get(&s->applied, key);
-	bool exists = a && a->in_store && a->file;
-	_cleanup_free_ char *name = exists ? xstrdup(a->file) : new_name(s, kind, tree);
-	_cleanup_free_ char *path = xasprintf("%s/%s", s->dir, name);
-	mode_t mode = 0600; /* there may be secrets in it */
-	int r = exists ? edited(path, key, stripped, &old, &mode, &text, err) : 0;
-
-	if (!exists)
-		text = manifest_text(stripped, false);
-	if (r == 0)
-		r = file_replace(AT_FDCWD, path, text, strlen(text), mode, err);
-	if (r < 0)
-		return error_prefix(err, "write the manifest");
-	_cleanup_json_ json_t *put = json_deep_copy(stripped);
-
-	r = objects_put(s->store, kind, put, path, NULL, err);
-	if (r < 0)
-		take_back(path, old, mode);
-	file_scan(s);
-	return r;
-}
-
-int file_source_delete(struct file_source *s, const struct object *object, int64_t grace_seconds, struct error *err)
-{
-	_cleanup_free_ char *key = xasprintf("%s/%s/%s", kind_info(object->kind)->kind, object->ns, object->name);
-	_cleanup_free_ char *ns = xstrdup(object->ns), *object_name = xstrdup(object->name);
-	enum object_kind kind = object->kind;
-	struct applied *a = map_get(&s->applied, key);
-	_cleanup_free_ char *name = a && a->file ? xstrdup(a->file) : NULL, *old = NULL, *text = NULL;
-	_cleanup_free_ char *path = name ? xasprintf("%s/%s", s->dir, name) : NULL;
-	mode_t mode = 0600;
-	int r = path ? edited(path, key, NULL, &old, &mode, &text, err) : -ENOENT;
-
-	if (r < 0 && r != -ENOENT)
-		return error_prefix(err, "edit the manifest");
-	if (r == 0 && text)
-		r = file_replace(AT_FDCWD, path, text, strlen(text), mode, err);
-	else if (r == 0 && unlink(path) < 0 && errno != ENOENT)
-		r = error_sys(err, errno, "remove %s", path);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	if (a)
-		applied_free(map_remove(&s->applied, key));
-	if (name && !text && map_get(&s->files, name))
-		file_free(map_remove(&s->files, name));
-	r = objects_delete(s->store, kind, ns, object_name, grace_seconds, err);
-	if (kind == KIND_SERVICE)
-		forget_refusals(s);
-	file_scan(s);
-	return r;
 }
