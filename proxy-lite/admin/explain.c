@@ -171,6 +171,8 @@ void report_explain(const struct sync *sync, bool has_model, const struct report
 		str_add(out, " (a change waits)");
 	str_add(out, "\ngoes at random to:");
 	report_endpoints(f, out);
+	if (f->affinity_s)
+		str_addf(out, "\nsession affinity: a client stays with its endpoint for %u s after its last connection", f->affinity_s);
 	str_add(out, "\nchains:");
 	frontend_plans(f, note_plan, out);
 	str_add_char(out, '\n');

@@ -52,6 +52,8 @@ static void frontend_line(const struct frontend *f, const char *port, const char
 
 	str_addf(out, "  %-36s %-10s %-8s %-9s", frontend_key_format(&f->key, name), port, flavour_text(f), state);
 	report_endpoints(f, out);
+	if (f->affinity_s && f->n + f->n_inside)
+		str_addf(out, "; a client stays for %u s", f->affinity_s);
 	str_add_char(out, '\n');
 }
 

@@ -123,6 +123,69 @@ static void fill_divert(const struct base_config *config, struct base_chain *cha
 	dispatch(rule, port_set(SET_LOCAL, plan->node_port, plan->v6), SET_LOCAL_PLAN);
 }
 
+static void rule_dnat(const struct base_config *config, struct base_chain *chain, bool node_port, bool v6)
+{
+	struct nftnl_rule *rule = rule_add(config, chain);
+
+	if (!node_port)
+		expr_family(rule, v6);
+	expr_lookup_fields(rule, port_set(SET_ENDPOINT, node_port, v6));
+	expr_dnat(rule, v6);
+}
+
+/* The client comes again: renew, and go where it went before. If that endpoint has gone, forget and come back. */
+static void fill_hit(const struct base_config *config, struct base_chain *chain, const struct plan *plan)
+{
+	enum set_id sticky = port_set(SET_STICKY, plan->node_port, plan->v6);
+	struct nftnl_rule *rule = rule_add(config, chain);
+
+	expr_family(rule, plan->v6);
+	expr_sticky(rule, sticky, true, plan->affinity_s);
+	rule_dnat(config, chain, plan->node_port, plan->v6);
+	rule = rule_add(config, chain);
+	expr_family(rule, plan->v6);
+	expr_sticky(rule, sticky, false, 0);
+}
+
+/* Look the client up; else draw a number, turn it into an id, and remember that. */
+static void fill_sticky(const struct base_config *config, struct base_chain *chain, const struct plan *plan)
+{
+	enum set_id sticky = port_set(SET_STICKY, plan->node_port, plan->v6);
+	enum set_id slot = port_set(SET_SLOT, plan->node_port, plan->v6);
+	struct nftnl_rule *rule = rule_add(config, chain);
+	char hit[PLAN_NAME_MAX];
+
+	expr_family(rule, plan->v6);
+	expr_lookup_fields(rule, sticky);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+	plan_chain_name(plan_sticky_id(FLAVOUR_HIT, plan->node_port, plan->v6, plan->affinity_s), hit);
+	expr_verdict(rule, NFT_JUMP, hit);
+	rule = rule_add(config, chain);
+	expr_immediate_u32(rule, 0, plan->flavour == FLAVOUR_INSIDE ? INSIDE_COUNT_KEY : COUNT_KEY);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+	rule = rule_add(config, chain);
+	if (!plan->node_port)
+		expr_family(rule, plan->v6);
+	dispatch(rule, slot, SET_DRAW);
+	rule = rule_add(config, chain);
+	if (!plan->node_port)
+		expr_family(rule, plan->v6);
+	expr_lookup_fields(rule, slot);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+	rule = rule_add(config, chain);
+	expr_family(rule, plan->v6);
+	expr_sticky(rule, sticky, true, plan->affinity_s);
+	rule_goto(config, chain, NFT_GOTO, dnat_names[plan->node_port][plan->v6]);
+}
+
+static void rule_draw(const struct base_config *config, struct base_chain *chain, uint32_t n, bool inside)
+{
+	struct nftnl_rule *rule = rule_add(config, chain);
+
+	expr_numgen(rule, 0, n, inside ? INSIDE_BASE : 0);
+	expr_meta_set(rule, NFT_META_PRIORITY, 0);
+}
+
 void base_plan_chain(const struct base_config *config, uint32_t id, struct base_chain *ret)
 {
 	struct plan plan;
@@ -133,26 +196,22 @@ void base_plan_chain(const struct base_config *config, uint32_t id, struct base_
 	plan_chain_name(id, ret->name);
 	if (plan.flavour == FLAVOUR_DIVERT) {
 		fill_divert(config, ret, &plan);
-		return;
+	} else if (plan.flavour == FLAVOUR_HIT) {
+		fill_hit(config, ret, &plan);
+	} else if (plan.flavour == FLAVOUR_DRAW) {
+		rule_draw(config, ret, plan.n, plan.v6);
+	} else {
+		rule_masquerade_mark(config, ret, &plan);
+		if (plan.affinity_s) {
+			fill_sticky(config, ret, &plan);
+			return;
+		}
+		rule_draw(config, ret, plan.n, plan.flavour == FLAVOUR_INSIDE);
+		rule_goto(config, ret, NFT_GOTO, dnat_names[plan.node_port][plan.v6]);
 	}
-	rule_masquerade_mark(config, ret, &plan);
-	struct nftnl_rule *rule = rule_add(config, ret);
-	expr_numgen(rule, 0, plan.n, plan.flavour == FLAVOUR_INSIDE ? INSIDE_BASE : 0);
-	expr_meta_set(rule, NFT_META_PRIORITY, 0);
-	rule_goto(config, ret, NFT_GOTO, dnat_names[plan.node_port][plan.v6]);
 }
 
 /* ---- constant chains ---- */
-
-static void rule_dnat(const struct base_config *config, struct base_chain *chain, bool node_port, bool v6)
-{
-	struct nftnl_rule *rule = rule_add(config, chain);
-
-	if (!node_port)
-		expr_family(rule, v6);
-	expr_lookup_fields(rule, port_set(SET_ENDPOINT, node_port, v6));
-	expr_dnat(rule, v6);
-}
 
 /* The look-up may miss in the instant of a commit: the number was drawn below the old count. Number 0 is there as long
  * as any is; else the sender tries again. */
@@ -331,7 +390,10 @@ struct nftnl_set *base_set(const struct base_config *config, enum set_id id)
 	nftnl_set_set_str(set, NFTNL_SET_TABLE, config->table);
 	nftnl_set_set_str(set, NFTNL_SET_NAME, spec->name);
 	nftnl_set_set_u32(set, NFTNL_SET_ID, (uint32_t)id + 1);
-	nftnl_set_set_u32(set, NFTNL_SET_FLAGS, spec->map ? NFT_SET_MAP : 0);
+	nftnl_set_set_u32(set, NFTNL_SET_FLAGS,
+		(spec->map ? NFT_SET_MAP : 0) | (spec->dynamic ? NFT_SET_TIMEOUT | NFT_SET_EVAL : 0));
+	if (spec->dynamic)
+		nftnl_set_set_u32(set, NFTNL_SET_DESC_SIZE, STICKY_MAX);
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_TYPE, set_key_type(id));
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_LEN, (uint32_t)set_key_len(id));
 	if (spec->map) {

@@ -9,6 +9,7 @@
  *	cluster4_3, external4_3, ...  mark for masquerade if need be, draw a number below 3
  *	dnat4                         look up (number, frontend) in endpoint, DNAT. No chain of a number uses a big
  *	                                 map itself, because the kernel walks a map when a new chain first uses it.
+ *	cluster4_sticky_10800         session affinity: look the client up in sticky; if it is new, draw and remember
  *	divert4                       externalTrafficPolicy Local: pods and this node go to `inside`, others to `local`
  *	input, forward, output_filter -> unserved: frontends without endpoints refuse, or keep silent
  *	postrouting (nat)             masquerade endpoints that reach themselves, and what was marked

@@ -283,7 +283,8 @@ static void emit_refs(const struct table *table, const struct element_sink *sink
 			uint32_t id = ref_plan_id(&ref->key);
 
 			sink->chain(sink->data, id, true);
-			sink->element(sink->data, plan_set(id), true, (const uint8_t *)&id, NULL);
+			if (plan_set(id) != SET_COUNT)
+				sink->element(sink->data, plan_set(id), true, (const uint8_t *)&id, NULL);
 		}
 	}
 }

@@ -60,22 +60,19 @@ struct lookups {
 static struct lookups lookups_of(const struct frontend *f)
 {
 	struct lookups l = { 0 };
-	bool port, v6;
 
 	if (!f)
 		return l;
-	port = f->key.node_port;
-	v6 = f->key.v6;
 	if (f->flavour == FLAVOUR_DIVERT || f->flavour == FLAVOUR_NONE) {
 		l.is[LOOKUP_FRONTEND] = f->flavour == FLAVOUR_DIVERT && (f->n || f->n_inside);
-		l.plan[LOOKUP_FRONTEND] = plan_id(FLAVOUR_DIVERT, port, v6, 0);
-		l.is[LOOKUP_LOCAL] = f->n > 0;
-		l.plan[LOOKUP_LOCAL] = plan_id(FLAVOUR_LOCAL, port, v6, f->n);
-		l.is[LOOKUP_INSIDE] = f->n_inside > 0;
-		l.plan[LOOKUP_INSIDE] = plan_id(FLAVOUR_INSIDE, port, v6, f->n_inside);
+		l.plan[LOOKUP_FRONTEND] = plan_id(FLAVOUR_DIVERT, f->key.node_port, f->key.v6, 0);
+		l.is[LOOKUP_LOCAL] = f->n > 0 && !f->local_missing;
+		l.plan[LOOKUP_LOCAL] = frontend_group_plan(f, false);
+		l.is[LOOKUP_INSIDE] = f->n_inside > 0 && !f->inside_missing;
+		l.plan[LOOKUP_INSIDE] = frontend_group_plan(f, true);
 	} else {
 		l.is[LOOKUP_FRONTEND] = f->n > 0;
-		l.plan[LOOKUP_FRONTEND] = plan_id((enum flavour)f->flavour, port, v6, f->n);
+		l.plan[LOOKUP_FRONTEND] = frontend_group_plan(f, false);
 	}
 	l.is[LOOKUP_REFUSE] = f->n == 0 && f->unserved == UNSERVED_REFUSE;
 	l.is[LOOKUP_DROP] = f->n == 0 && f->unserved == UNSERVED_DROP;
@@ -130,6 +127,96 @@ static void diff_backends(const struct frontend_key *key, uint32_t base, const s
 	}
 }
 
+/* ---- session affinity: slots by number, endpoints by id ---- */
+
+struct element_list {
+	struct list_element {
+		enum set_id set;
+		uint8_t key[SET_KEY_MAX], value[SET_VALUE_MAX];
+	} *v;
+	size_t n;
+};
+
+static struct list_element *list_add(struct element_list *list, enum set_id set)
+{
+	struct list_element *e = &list->v[list->n++];
+
+	e->set = set;
+	return e;
+}
+
+static void list_slot(struct element_list *list, const struct frontend_key *key, uint32_t number, uint32_t value)
+{
+	struct list_element *e = list_add(list, set_for(SET_SLOT, key));
+
+	element_endpoint_key(key, number, e->key);
+	memcpy(e->value, &value, sizeof(value));
+}
+
+static int list_order(const void *pa, const void *pb)
+{
+	const struct list_element *a = pa, *b = pb;
+
+	return a->set != b->set ? (int)a->set - (int)b->set : memcmp(a->key, b->key, sizeof(a->key));
+}
+
+/* What the endpoints of one frontend are in the kernel, sorted, each once. The caller frees v. */
+static struct element_list list_backends(const struct frontend *f)
+{
+	struct element_list list = { xcalloc(f ? 2 * ((size_t)f->n + f->n_inside) + 2 : 1, sizeof(*list.v)), 0 };
+	size_t n = 0;
+
+	for (uint32_t i = 0; f && i < f->n + f->n_inside; i++) {
+		const struct backend *b = &f->backends[i];
+		uint32_t number = i < f->n ? i : INSIDE_BASE + i - f->n;
+		struct list_element *e;
+
+		if (f->affinity_s && b->id)
+			list_slot(&list, &f->key, number, b->id);
+		if (!b->port)
+			continue;
+		e = list_add(&list, set_for(SET_ENDPOINT, &f->key));
+		element_endpoint_key(&f->key, f->affinity_s ? b->id : number, e->key);
+		element_backend(b, f->key.v6, e->value);
+	}
+	if (f && f->affinity_s && f->n)
+		list_slot(&list, &f->key, COUNT_KEY, plan_draw_id(false, f->n));
+	if (f && f->affinity_s && f->n_inside)
+		list_slot(&list, &f->key, INSIDE_COUNT_KEY, plan_draw_id(true, f->n_inside));
+	qsort(list.v, list.n, sizeof(*list.v), list_order);
+	for (size_t i = 0; i < list.n; i++)
+		if (i == 0 || list_order(&list.v[n - 1], &list.v[i]) != 0)
+			list.v[n++] = list.v[i];
+	list.n = n;
+	return list;
+}
+
+static void diff_lists(const struct element_list *old, const struct element_list *new, const struct element_sink *sink)
+{
+	size_t i = 0, j = 0;
+
+	while (i < old->n || j < new->n) {
+		const struct list_element *o = &old->v[i], *w = &new->v[j];
+		int order = i == old->n ? 1 : j == new->n ? -1 : list_order(o, w);
+
+		if (order < 0 || (order == 0 && memcmp(o->value, w->value, sizeof(o->value)) != 0))
+			sink->element(sink->data, o->set, false, o->key, NULL);
+		if (order > 0 || (order == 0 && memcmp(o->value, w->value, sizeof(o->value)) != 0))
+			sink->element(sink->data, w->set, true, w->key, w->value);
+		i += order <= 0;
+		j += order >= 0;
+	}
+}
+
+static void diff_sticky(const struct frontend *held, const struct frontend *wanted, const struct element_sink *sink)
+{
+	struct element_list old = list_backends(held), new = list_backends(wanted);
+
+	diff_lists(&old, &new, sink);
+	free(old.v);
+	free(new.v);
+}
+
 void diff_frontend(const struct frontend *held, const struct frontend *wanted, const struct element_sink *sink)
 {
 	static const struct frontend nothing;
@@ -137,6 +224,10 @@ void diff_frontend(const struct frontend *held, const struct frontend *wanted, c
 	const struct frontend *h = held ? held : &nothing, *w = wanted ? wanted : &nothing;
 
 	diff_lookups(key, held, wanted, sink);
+	if (h->affinity_s || w->affinity_s) {
+		diff_sticky(held, wanted, sink);
+		return;
+	}
 	diff_backends(key, 0, h->backends, h->n, w->backends, w->n, sink);
 	diff_backends(key, INSIDE_BASE, h->backends + h->n, h->n_inside, w->backends + w->n, w->n_inside, sink);
 }

@@ -159,6 +159,7 @@ static struct frontend *add(struct build *b, const struct ip *ip, uint16_t port,
 		memcpy(f->backends + n, c->all, n_inside * sizeof(*f->backends));
 	/* Silence, not refusal, where others may get an answer. */
 	f->unserved = use_local && c->any ? UNSERVED_DROP : UNSERVED_REFUSE;
+	f->affinity_s = b->entry->service->affinity_s;
 	f->owner = b->entry;
 	*b->tail = f;
 	b->tail = &f->next_owned;

@@ -120,6 +120,25 @@ static void payload(struct nftnl_rule *rule, uint32_t base, uint32_t offset, enu
 	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_LEN, (uint32_t)field_len(field));
 }
 
+/* Of the IPv6 addresses, loaded behind the four words of the key that it is part of. */
+static void hash6(struct nftnl_rule *rule, enum field field, unsigned reg)
+{
+	bool both = field == FIELD_HASH || field == FIELD_HASH_AGAIN;
+	bool again = field == FIELD_HASH_AGAIN || field == FIELD_SOURCE_HASH_AGAIN;
+	struct nftnl_expr *e;
+
+	expr_field(rule, FIELD_SADDR6, 4);
+	if (both)
+		expr_field(rule, FIELD_DADDR6, 8);
+	e = add(rule, "hash");
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_TYPE, NFT_HASH_JENKINS);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SREG, reg_number(4));
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_DREG, reg_number(reg));
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_LEN, both ? 32 : 16);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_MODULUS, UINT32_MAX);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_HASH_SEED, again ? 2 : 1);
+}
+
 void expr_field(struct nftnl_rule *rule, enum field field, unsigned reg)
 {
 	switch (field) {
@@ -144,12 +163,19 @@ void expr_field(struct nftnl_rule *rule, enum field field, unsigned reg)
 	case FIELD_PRIORITY:
 		expr_meta_load(rule, NFT_META_PRIORITY, reg);
 		break;
+	case FIELD_HASH:
+	case FIELD_HASH_AGAIN:
+	case FIELD_SOURCE_HASH:
+	case FIELD_SOURCE_HASH_AGAIN:
+		hash6(rule, field, reg);
+		break;
 	case FIELD_END:
 		assert(!"not a field of a packet");
 	}
 }
 
-static void load_fields(struct nftnl_rule *rule, const enum field *fields)
+/* Returns the first register after them. */
+static unsigned load_fields(struct nftnl_rule *rule, const enum field *fields)
 {
 	unsigned reg = 0;
 
@@ -157,6 +183,7 @@ static void load_fields(struct nftnl_rule *rule, const enum field *fields)
 		expr_field(rule, fields[i], reg);
 		reg += (unsigned)(field_len(fields[i]) + 3) / 4;
 	}
+	return reg;
 }
 
 static struct nftnl_expr *lookup(struct nftnl_rule *rule, enum set_id set)
@@ -235,6 +262,21 @@ void expr_ct_bits(struct nftnl_rule *rule, uint32_t key, uint32_t bits)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_CT_DREG, reg_number(0));
 	expr_bitwise(rule, 0, bits, 0);
 	expr_cmp(rule, true, 0, &zero, sizeof(zero));
+}
+
+void expr_sticky(struct nftnl_rule *rule, enum set_id set, bool put, uint32_t timeout_s)
+{
+	unsigned reg = load_fields(rule, set_spec(set)->key);
+	struct nftnl_expr *e;
+
+	reg = (reg + 3) & ~3U;
+	expr_meta_load(rule, NFT_META_PRIORITY, reg);
+	e = add(rule, "dynset");
+	nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, set_spec(set)->name);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, put ? NFT_DYNSET_OP_UPDATE : NFT_DYNSET_OP_DELETE);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, reg_number(0));
+	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_DATA, reg_number(reg));
+	nftnl_expr_set_u64(e, NFTNL_EXPR_DYNSET_TIMEOUT, (uint64_t)timeout_s * 1000);
 }
 
 void expr_fib_saddr_type(struct nftnl_rule *rule, uint32_t type)

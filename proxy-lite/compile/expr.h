@@ -40,4 +40,6 @@ void expr_masquerade(struct nftnl_rule *rule, uint32_t flags);
 void expr_reject(struct nftnl_rule *rule, uint32_t type, uint8_t code);
 /* Only packets with one of the bits set in the conntrack word go on. */
 void expr_ct_bits(struct nftnl_rule *rule, uint32_t key, uint32_t bits);
+/* Puts or deletes the packet in a set that packets fill: the set's key fields, with the priority as value. */
+void expr_sticky(struct nftnl_rule *rule, enum set_id set, bool put, uint32_t timeout_s);
 void expr_fib_saddr_type(struct nftnl_rule *rule, uint32_t type);

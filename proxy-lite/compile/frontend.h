@@ -22,6 +22,7 @@ struct frontend_key {
 struct backend {
 	uint8_t address[16];
 	uint16_t port; /* host order; 0: a hole (only read from the kernel, never wanted) */
+	uint32_t id;   /* with affinity: what clients are pinned to, unique in the frontend; 0: none */
 	bool local;    /* on this node, so that it may be its own client */
 };
 
@@ -33,6 +34,8 @@ enum flavour {
 	FLAVOUR_DIVERT,   /* externalTrafficPolicy Local: look again in `inside` or `local` */
 	FLAVOUR_INSIDE,   /* ... for pods and the node itself: all endpoints */
 	FLAVOUR_LOCAL,    /* ... for all others: endpoints of this node, client's address kept */
+	FLAVOUR_DRAW,     /* affinity: draws among so many */
+	FLAVOUR_HIT,      /* affinity: the client was here before */
 };
 
 enum unserved {
@@ -46,6 +49,8 @@ struct frontend {
 	uint8_t flavour;  /* CLUSTER, EXTERNAL or DIVERT */
 	uint8_t unserved; /* what happens when n is 0 */
 	bool counted;     /* its endpoints are in the reference counts of the table */
+	bool local_missing, inside_missing; /* read from the kernel: there are endpoints, but nothing leads to them */
+	uint32_t affinity_s; /* time-out of session affinity; 0: none */
 	uint32_t n;        /* endpoints, numbered from 0 */
 	uint32_t n_inside; /* for DIVERT: endpoints for clients inside, numbered from INSIDE_BASE */
 	struct service_entry *owner;
@@ -54,7 +59,8 @@ struct frontend {
 	struct backend backends[];   /* n, then n_inside */
 };
 
-enum { FRONTEND_ENDPOINTS_MAX = 65535, INSIDE_BASE = 65536 };
+/* Numbers are below 65536, those of clients inside begin at INSIDE_BASE; ids are higher than both. */
+enum { FRONTEND_ENDPOINTS_MAX = 65535, INSIDE_BASE = 65536, COUNT_KEY = 2 * 65536, INSIDE_COUNT_KEY, FIRST_ID = 1 << 30 };
 
 /* Room for n + n_inside endpoints, all zero. */
 struct frontend *frontend_new(const struct frontend_key *key, uint32_t n, uint32_t n_inside);
@@ -68,24 +74,31 @@ enum { FRONTEND_TEXT_MAX = 80 };
 const char *frontend_key_format(const struct frontend_key *key, char *buf);
 const char *protocol_name(uint8_t protocol);
 
-/* Puts the endpoints of `wanted` in the order that changes least against `held` (may be NULL): who stays keeps its
+/* Puts the endpoints of `wanted` (and, with affinity, gives them ids) in the order that changes least against `held` (may be NULL): who stays keeps its
  * number, newcomers fill the holes, then the last ones move down. Sets of each group stay the same. */
 void frontend_renumber(struct frontend *wanted, const struct frontend *held);
 /* Would nothing need to be written, and no count change? */
 bool frontend_same(const struct frontend *a, const struct frontend *b);
 
-/* The chain for a flavour and a number of endpoints, as the kernel sees it: an id in the frontend maps, a key of `plan`. */
-uint32_t plan_id(enum flavour flavour, bool node_port, bool v6, uint32_t n);
+/* A chain that is made when it is first needed, as the kernel sees it: an id in the frontend maps, a key of the verdict
+ * maps. Either for a flavour and a number of endpoints, or for a flavour and a time-out of session affinity. */
 struct plan {
 	enum flavour flavour;
 	bool node_port, v6;
-	uint32_t n;
+	uint32_t n;          /* without affinity, and to draw */
+	uint32_t affinity_s; /* with affinity; 0: without */
 };
+uint32_t plan_id(enum flavour flavour, bool node_port, bool v6, uint32_t n);
+uint32_t plan_sticky_id(enum flavour flavour, bool node_port, bool v6, uint32_t affinity_s);
 bool plan_parse(uint32_t id, struct plan *ret);
-/* "cluster4_3"; buf has PLAN_NAME_MAX bytes. */
-enum { PLAN_NAME_MAX = 32 };
+/* "cluster4_3", "cluster4_sticky_10800", "draw_3"; buf has PLAN_NAME_MAX bytes. */
+enum { PLAN_NAME_MAX = 40 };
 const char *plan_chain_name(uint32_t id, char *buf);
-/* Which map the element that points to the chain is in. */
+/* The plan to draw among n; those inside have their own numbers. */
+uint32_t plan_draw_id(bool inside, uint32_t n);
+/* The plan that the clients inside, or all others, are sent to. */
+uint32_t frontend_group_plan(const struct frontend *frontend, bool inside);
+/* Which map the element that points to the chain is in; SET_COUNT: none, rules jump to it. */
 enum set_id plan_set(uint32_t id);
-/* Calls `use` for each plan that a frontend needs. */
+/* Calls `use` for each plan that a frontend needs, those that others jump to first. */
 void frontend_plans(const struct frontend *frontend, void (*use)(void *data, uint32_t plan_id), void *data);

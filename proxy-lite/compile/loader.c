@@ -21,15 +21,17 @@ static void add_stray(struct strays *strays, enum set_id set, const uint8_t *key
 	memcpy(strays->v[strays->n++].key, key, set_key_len(set));
 }
 
-const enum set_id *loader_order(void)
-{
-	static const enum set_id order[SET_COUNT] = { SET_PLAN, SET_LOCAL_PLAN, SET_HAIRPIN, SET_HAIRPIN6, SET_NODEIP,
-		SET_NODEIP6, SET_LOCAL, SET_LOCAL6, SET_PORT_LOCAL, SET_PORT_LOCAL6, SET_INSIDE, SET_INSIDE6,
-		SET_PORT_INSIDE, SET_PORT_INSIDE6, SET_FRONTEND, SET_FRONTEND6, SET_PORT_FRONTEND, SET_PORT_FRONTEND6,
-		SET_REFUSE, SET_REFUSE6, SET_PORT_REFUSE, SET_PORT_REFUSE6, SET_DROP, SET_DROP6, SET_PORT_DROP,
-		SET_PORT_DROP6, SET_ENDPOINT, SET_ENDPOINT6, SET_PORT_ENDPOINT, SET_PORT_ENDPOINT6 };
+#define FORMS(id) { SET_##id, false }, { SET_##id##6, false }, { SET_PORT_##id, false }, { SET_PORT_##id##6, false }
+#define COUNTS(id) { SET_##id, true }, { SET_##id##6, true }, { SET_PORT_##id, true }, { SET_PORT_##id##6, true }
 
-	return order;
+const struct loader_step *loader_steps(void)
+{
+	static const struct loader_step steps[] = { { SET_PLAN, false }, { SET_LOCAL_PLAN, false }, { SET_DRAW, false },
+		{ SET_HAIRPIN, false }, { SET_HAIRPIN6, false }, { SET_NODEIP, false }, { SET_NODEIP6, false }, COUNTS(SLOT),
+		FORMS(LOCAL), FORMS(INSIDE), FORMS(FRONTEND), FORMS(REFUSE), FORMS(DROP), FORMS(SLOT), FORMS(ENDPOINT),
+		{ SET_COUNT, false } };
+
+	return steps;
 }
 
 /* The base set (IPv4, by address) of one of its four forms. */
@@ -83,11 +85,57 @@ static struct frontend *frontend_with(struct table *table, const struct frontend
 	grown->unserved = UNSERVED_ABSENT;
 	if (f) {
 		grown->flavour = f->flavour;
+		grown->affinity_s = f->affinity_s;
+		grown->local_missing = f->local_missing;
+		grown->inside_missing = f->inside_missing;
 		table_remove(table, f);
 		frontend_free(f);
 	}
 	table_insert(table, grown);
 	return grown;
+}
+
+/* The time-out of an affinity whose count was read, but not yet what leads to it. */
+enum { AFFINITY_UNKNOWN = 1 << 30 };
+
+/* How many endpoints a frontend with affinity has. */
+static bool load_count(struct table *table, const struct frontend_key *key, uint32_t number, uint32_t draw)
+{
+	bool inside = number == INSIDE_COUNT_KEY;
+	struct frontend *f;
+	struct plan plan;
+
+	if (!plan_parse(draw, &plan) || plan.flavour != FLAVOUR_DRAW || plan.v6 != inside)
+		return false;
+	f = frontend_with(table, key, inside ? 0 : plan.n, inside ? plan.n : 0);
+	if (!f)
+		return false;
+	f->affinity_s = AFFINITY_UNKNOWN;
+	*(inside ? &f->inside_missing : &f->local_missing) = true;
+	return true;
+}
+
+/* What leads to the endpoints of a frontend with affinity. */
+static bool load_sticky(struct frontend *f, enum set_id base, const struct plan *plan)
+{
+	bool known;
+
+	if (!f || !f->affinity_s)
+		return false;
+	known = f->affinity_s != AFFINITY_UNKNOWN;
+	if (known && f->affinity_s != plan->affinity_s)
+		return false;
+	if (base == SET_LOCAL && plan->flavour == FLAVOUR_LOCAL && f->local_missing)
+		f->local_missing = false;
+	else if (base == SET_INSIDE && plan->flavour == FLAVOUR_INSIDE && f->inside_missing)
+		f->inside_missing = false;
+	else if (base == SET_FRONTEND && plan->flavour <= FLAVOUR_EXTERNAL && f->local_missing && !f->n_inside) {
+		f->local_missing = false;
+		f->flavour = (uint8_t)plan->flavour;
+	} else
+		return false;
+	f->affinity_s = plan->affinity_s;
+	return true;
 }
 
 /* An element of frontend, inside or local: it says how many endpoints there are. */
@@ -98,22 +146,24 @@ static bool load_lookup(struct table *table, enum set_id base, const struct fron
 
 	if (!plan_parse(id, &plan) || plan.node_port != key->node_port || plan.v6 != key->v6)
 		return false;
-	switch (plan.flavour) {
-	case FLAVOUR_LOCAL:
-		return base == SET_LOCAL && frontend_with(table, key, plan.n, 0);
-	case FLAVOUR_INSIDE:
-		return base == SET_INSIDE && frontend_with(table, key, 0, plan.n);
-	case FLAVOUR_DIVERT:
-		if (base != SET_FRONTEND || !f)
+	if (plan.affinity_s)
+		return load_sticky(f, base, &plan);
+	if (plan.flavour == FLAVOUR_DIVERT) {
+		if (base != SET_FRONTEND || !f || f->flavour != FLAVOUR_NONE)
 			return false;
 		f->flavour = FLAVOUR_DIVERT;
 		return true;
-	default:
-		if (base != SET_FRONTEND || f || !(f = frontend_with(table, key, plan.n, 0)))
-			return false;
-		f->flavour = (uint8_t)plan.flavour;
-		return true;
 	}
+	if (f && f->affinity_s)
+		return false;
+	if (plan.flavour == FLAVOUR_LOCAL)
+		return base == SET_LOCAL && frontend_with(table, key, plan.n, 0);
+	if (plan.flavour == FLAVOUR_INSIDE)
+		return base == SET_INSIDE && frontend_with(table, key, 0, plan.n);
+	if (base != SET_FRONTEND || f || plan.flavour > FLAVOUR_EXTERNAL || !(f = frontend_with(table, key, plan.n, 0)))
+		return false;
+	f->flavour = (uint8_t)plan.flavour;
+	return true;
 }
 
 static bool load_unserved(struct table *table, const struct frontend_key *key, enum unserved unserved)
@@ -128,23 +178,53 @@ static bool load_unserved(struct table *table, const struct frontend_key *key, e
 	return true;
 }
 
+static struct backend *backend_at(struct frontend *f, uint32_t number)
+{
+	if (number < f->n)
+		return &f->backends[number];
+	if (number >= INSIDE_BASE && number - INSIDE_BASE < f->n_inside)
+		return &f->backends[f->n + number - INSIDE_BASE];
+	return NULL;
+}
+
+static void set_backend(struct backend *b, const uint8_t *value, bool v6, uint16_t port)
+{
+	memcpy(b->address, value, ip_len(v6));
+	b->port = port;
+}
+
 static bool load_endpoint(struct table *table, const struct frontend_key *key, uint32_t number, const uint8_t *value)
 {
 	struct frontend *f = table_find(table, key);
 	struct backend *b;
+	bool found = false;
 	uint16_t big;
 
 	memcpy(&big, value + ip_len(key->v6), sizeof(big));
 	if (!f || big == 0)
 		return false;
-	if (number < f->n)
-		b = &f->backends[number];
-	else if (number >= INSIDE_BASE && number - INSIDE_BASE < f->n_inside)
-		b = &f->backends[f->n + number - INSIDE_BASE];
-	else
+	if (!f->affinity_s) {
+		b = backend_at(f, number);
+		if (b)
+			set_backend(b, value, key->v6, ntohs(big));
+		return b != NULL;
+	}
+	for (uint32_t i = 0; i < f->n + f->n_inside; i++)
+		if (f->backends[i].id == number && number) {
+			set_backend(&f->backends[i], value, key->v6, ntohs(big));
+			found = true;
+		}
+	return found;
+}
+
+static bool load_slot(struct table *table, const struct frontend_key *key, uint32_t number, uint32_t id)
+{
+	struct frontend *f = table_find(table, key);
+	struct backend *b = f && f->affinity_s ? backend_at(f, number) : NULL;
+
+	if (!b || id < FIRST_ID)
 		return false;
-	memcpy(b->address, value, ip_len(key->v6));
-	b->port = ntohs(big);
+	b->id = id;
 	return true;
 }
 
@@ -170,42 +250,62 @@ static bool load_address(struct table *table, enum set_id set, const uint8_t *ke
 	return true;
 }
 
-static bool load(struct table *table, enum set_id set, const uint8_t *key, const uint8_t *value, uint32_t plan)
+static bool load_verdict(struct table *table, enum set_id set, uint32_t id, uint32_t plan)
+{
+	struct ref_key ref = ref_plan_key(id);
+	struct plan parsed;
+
+	if (plan != id || !plan_parse(id, &parsed) || plan_set(id) != set)
+		return false;
+	refs_set_held(&table->refs, &ref, true);
+	return true;
+}
+
+/* Keys that begin with a number. */
+static bool load_numbered(struct table *table, const struct loader_step *step, enum set_id base,
+	const struct frontend_key *key, uint32_t number, const uint8_t *value)
+{
+	bool count = number == COUNT_KEY || number == INSIDE_COUNT_KEY;
+	uint32_t word;
+
+	if (base == SET_ENDPOINT)
+		return load_endpoint(table, key, number, value);
+	memcpy(&word, value, sizeof(word));
+	if (count != step->counts)
+		return true; /* in the other round */
+	return count ? load_count(table, key, number, word) : load_slot(table, key, number, word);
+}
+
+static bool load(struct table *table, const struct loader_step *step, const uint8_t *key, const uint8_t *value,
+	uint32_t plan)
 {
 	struct frontend_key fkey;
 	enum set_id base;
 	bool port, v6;
 	uint32_t word;
 
-	memcpy(&word, set_is_verdict(set) ? key : value ? value : key, sizeof(word));
-	if (set_is_verdict(set)) {
-		struct ref_key ref = ref_plan_key(word);
-		struct plan parsed;
-
-		if (plan != word || !plan_parse(word, &parsed) || plan_set(word) != set)
-			return false;
-		refs_set_held(&table->refs, &ref, true);
-		return true;
-	}
-	if (set >= SET_HAIRPIN)
-		return load_address(table, set, key);
-	base = base_of(set, &port, &v6);
-	if (base == SET_ENDPOINT) {
-		memcpy(&word, key, sizeof(word));
-		return parse_key(key + 4, port, v6, &fkey) && load_endpoint(table, &fkey, word, value);
-	}
+	memcpy(&word, key, sizeof(word));
+	if (set_is_verdict(step->set))
+		return load_verdict(table, step->set, word, plan);
+	if (step->set >= SET_HAIRPIN)
+		return load_address(table, step->set, key);
+	base = base_of(step->set, &port, &v6);
+	if (base == SET_ENDPOINT || base == SET_SLOT)
+		return parse_key(key + 4, port, v6, &fkey) ? load_numbered(table, step, base, &fkey, word, value) :
+							     step->counts;
 	if (!parse_key(key, port, v6, &fkey))
 		return false;
 	if (base == SET_REFUSE || base == SET_DROP)
 		return load_unserved(table, &fkey, base == SET_DROP ? UNSERVED_DROP : UNSERVED_REFUSE);
+	memcpy(&word, value, sizeof(word));
 	return load_lookup(table, base, &fkey, word);
 }
 
-void loader_element(struct table *table, struct strays *strays, enum set_id set, const uint8_t *key,
+void loader_element(struct table *table, struct strays *strays, const struct loader_step *step, const uint8_t *key,
 	const uint8_t *value, uint32_t plan)
 {
-	if (!load(table, set, key, value, plan))
-		add_stray(strays, set, key);
+	if (!load(table, step, key, value, plan))
+		add_stray(strays, step->set, key);
 }
 
 struct finish {
@@ -218,7 +318,7 @@ static void find_broken(void *data, struct frontend *f)
 {
 	struct finish *finish = data;
 
-	if (f->flavour != FLAVOUR_NONE)
+	if (f->flavour != FLAVOUR_NONE && f->affinity_s != AFFINITY_UNKNOWN)
 		return;
 	if (finish->n == finish->cap) {
 		finish->cap = MAX((size_t)16, finish->cap * 2);

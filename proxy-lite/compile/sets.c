@@ -11,16 +11,21 @@
 #define NONE { FIELD_END }
 #define TWINS(id, text, k4, k6, v4, v6, is_map)                                                                        \
 	[SET_##id] = { text "4", k4, v4, is_map }, [SET_##id##6] = { text "6", k6, v6, is_map }
+#define STICKY_TWINS(id, text, k4, k6)                                                                                 \
+	[SET_##id] = { text "4", k4, PLAN_ID, true, true }, [SET_##id##6] = { text "6", k6, PLAN_ID, true, true }
 
 static const struct set_spec specs[SET_COUNT] = {
 	[SET_PLAN] = { "plan", PLAN_ID, NONE, true },
 	[SET_LOCAL_PLAN] = { "localplan", PLAN_ID, NONE, true },
+	[SET_DRAW] = { "draw", PLAN_ID, NONE, true },
 	TWINS(FRONTEND, "frontend", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
 	TWINS(ENDPOINT, "endpoint", KEY(FIELD_PRIORITY, ADDRESS(4)), KEY(FIELD_PRIORITY, ADDRESS(6)), TARGET(4), TARGET(6), true),
 	TWINS(REFUSE, "refuse", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(DROP, "drop", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(INSIDE, "inside", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
 	TWINS(LOCAL, "local", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
+	TWINS(SLOT, "slot", KEY(FIELD_PRIORITY, ADDRESS(4)), KEY(FIELD_PRIORITY, ADDRESS(6)), PLAN_ID, PLAN_ID, true),
+	STICKY_TWINS(STICKY, "sticky", KEY(FIELD_SADDR4, ADDRESS(4)), KEY(FIELD_HASH, FIELD_HASH_AGAIN, NODE_PORT)),
 	TWINS(PORT_FRONTEND, "nodeport", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
 	TWINS(PORT_ENDPOINT, "portendpoint", KEY(FIELD_PRIORITY, NODE_PORT), KEY(FIELD_PRIORITY, NODE_PORT), TARGET(4),
 		TARGET(6), true),
@@ -28,6 +33,9 @@ static const struct set_spec specs[SET_COUNT] = {
 	TWINS(PORT_DROP, "portdrop", KEY(NODE_PORT), KEY(NODE_PORT), NONE, NONE, false),
 	TWINS(PORT_INSIDE, "portinside", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
 	TWINS(PORT_LOCAL, "portlocal", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
+	TWINS(PORT_SLOT, "portslot", KEY(FIELD_PRIORITY, NODE_PORT), KEY(FIELD_PRIORITY, NODE_PORT), PLAN_ID, PLAN_ID, true),
+	STICKY_TWINS(PORT_STICKY, "portsticky", KEY(FIELD_SADDR4, NODE_PORT),
+		KEY(FIELD_SOURCE_HASH, FIELD_SOURCE_HASH_AGAIN, NODE_PORT)),
 	TWINS(HAIRPIN, "hairpin", KEY(FIELD_SADDR4, FIELD_DADDR4, FIELD_END), KEY(FIELD_SADDR6, FIELD_DADDR6, FIELD_END),
 		NONE, NONE, false),
 	TWINS(NODEIP, "nodeip", KEY(FIELD_DADDR4, FIELD_END), KEY(FIELD_DADDR6, FIELD_END), NONE, NONE, false),
@@ -35,9 +43,9 @@ static const struct set_spec specs[SET_COUNT] = {
 
 /* Numbers of nft's own making (its enum datatypes, its expression ids, its protocol descriptions), as 1.0.6 writes
  * them and later ones read them. */
-enum { TYPE_IPADDR = 7, TYPE_IP6ADDR = 8, TYPE_INET_PROTOCOL = 12, TYPE_INET_SERVICE = 13,
+enum { TYPE_INTEGER = 4, TYPE_IPADDR = 7, TYPE_IP6ADDR = 8, TYPE_INET_PROTOCOL = 12, TYPE_INET_SERVICE = 13,
 	TYPE_CLASSID = 23 };
-enum { EXPR_VERDICT = 1, EXPR_PAYLOAD = 7, EXPR_META = 9, EXPR_CONCAT = 13 };
+enum { EXPR_VERDICT = 1, EXPR_PAYLOAD = 7, EXPR_META = 9, EXPR_CONCAT = 13, EXPR_NUMGEN = 23 };
 enum { PROTO_TH = 11, PROTO_IP = 12, PROTO_IP6 = 13 };
 enum { ORDER_INVALID, ORDER_HOST, ORDER_BIG };
 enum { UDATA_KEY_ORDER, UDATA_DATA_ORDER, UDATA_KEY_TYPEOF = 3, UDATA_DATA_TYPEOF, UDATA_DATA_INTERVAL = 6 };
@@ -51,6 +59,11 @@ static const struct {
 	[FIELD_DADDR6] = { 16, TYPE_IP6ADDR, ORDER_BIG, EXPR_PAYLOAD, { PROTO_IP6, 9 } },
 	[FIELD_PROTOCOL] = { 1, TYPE_INET_PROTOCOL, ORDER_HOST, EXPR_META, { NFT_META_L4PROTO, 0 } },
 	[FIELD_PORT] = { 2, TYPE_INET_SERVICE, ORDER_BIG, EXPR_PAYLOAD, { PROTO_TH, 2 } },
+	/* There is no typeof for a hash; a random number has the same type. */
+	[FIELD_HASH] = { 4, TYPE_INTEGER, ORDER_HOST, EXPR_NUMGEN, { 0, 0 } },
+	[FIELD_HASH_AGAIN] = { 4, TYPE_INTEGER, ORDER_HOST, EXPR_NUMGEN, { 0, 0 } },
+	[FIELD_SOURCE_HASH] = { 4, TYPE_INTEGER, ORDER_HOST, EXPR_NUMGEN, { 0, 0 } },
+	[FIELD_SOURCE_HASH_AGAIN] = { 4, TYPE_INTEGER, ORDER_HOST, EXPR_NUMGEN, { 0, 0 } },
 	[FIELD_PRIORITY] = { 4, TYPE_CLASSID, ORDER_HOST, EXPR_META, { NFT_META_PRIORITY, 0 } },
 };
 
@@ -136,6 +149,11 @@ static size_t field_typeof(enum field field, uint8_t *buf)
 	case EXPR_PAYLOAD:
 		q = put_u32(q, 0, fields[field].argument[0]);
 		q = put_u32(q, 1, fields[field].argument[1]);
+		break;
+	case EXPR_NUMGEN:
+		q = put_u32(q, 0, NFT_NG_RANDOM);
+		q = put_u32(q, 1, 65536);
+		q = put_u32(q, 2, 0);
 		break;
 	case EXPR_META:
 		q = put_u32(q, 0, fields[field].argument[0]);

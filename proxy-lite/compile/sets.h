@@ -12,9 +12,12 @@
  *	port*         the same for node ports: no address in the key; valid for the addresses in nodeip
  *	inside, local daddr.proto.port : plan id   second look-up of frontends whose clients get different endpoints
  *	hairpin       saddr.daddr             endpoints of this node that may reach themselves
- *	sticky        saddr.daddr.proto.port : endpoint id   session affinity: who was sent where
- *	slot, address number.daddr.proto.port : endpoint id, and endpoint id.proto : address.port
- *	guarded, range   load-balancer addresses with source ranges, and the ranges
+ *	sticky        saddr.daddr.proto.port : endpoint id   session affinity: who was sent where; the kernel fills it.
+ *	              For IPv6 two hashes stand for the addresses.
+ *	slot          number.daddr.proto.port : endpoint id  for those with affinity; their endpoint map has ids, not
+ *	              numbers, so that a client stays where it was when numbers move. Two numbers beyond all others
+ *	              say how many there are.
+ *	draw          draw id : verdict       the chain that draws among so many
  */
 #pragma once
 #include "common/base/base.h"
@@ -23,6 +26,7 @@
 enum set_id {
 	SET_PLAN,
 	SET_LOCAL_PLAN,
+	SET_DRAW,
 	SET_FRONTEND,
 	SET_FRONTEND6,
 	SET_ENDPOINT,
@@ -35,6 +39,10 @@ enum set_id {
 	SET_INSIDE6,
 	SET_LOCAL,
 	SET_LOCAL6,
+	SET_SLOT,
+	SET_SLOT6,
+	SET_STICKY,
+	SET_STICKY6,
 	SET_PORT_FRONTEND,
 	SET_PORT_FRONTEND6,
 	SET_PORT_ENDPOINT,
@@ -47,6 +55,10 @@ enum set_id {
 	SET_PORT_INSIDE6,
 	SET_PORT_LOCAL,
 	SET_PORT_LOCAL6,
+	SET_PORT_SLOT,
+	SET_PORT_SLOT6,
+	SET_PORT_STICKY,
+	SET_PORT_STICKY6,
 	SET_HAIRPIN,
 	SET_HAIRPIN6,
 	SET_NODEIP,
@@ -63,16 +75,23 @@ enum field {
 	FIELD_PROTOCOL,
 	FIELD_PORT,
 	FIELD_PRIORITY,
+	/* Two hashes of source and destination, or of the source alone: nft 1.0.6 cannot load a rule that puts more than 16
+	 * bytes of key into a map. Should two clients ever share both, they share an endpoint, nothing worse. */
+	FIELD_HASH,
+	FIELD_HASH_AGAIN,
+	FIELD_SOURCE_HASH,
+	FIELD_SOURCE_HASH_AGAIN,
 	FIELD_END,
 };
 
-enum { SET_FIELDS_MAX = 5, SET_KEY_MAX = 40, SET_VALUE_MAX = 20, SET_USERDATA_MAX = 256 };
+enum { STICKY_MAX = 262144, SET_FIELDS_MAX = 5, SET_KEY_MAX = 40, SET_VALUE_MAX = 20, SET_USERDATA_MAX = 256 };
 
 struct set_spec {
 	const char *name;
 	enum field key[SET_FIELDS_MAX];
 	enum field value[SET_FIELDS_MAX]; /* of a map; FIELD_END first: a verdict map if `map` */
 	bool map;
+	bool dynamic; /* filled by packets, with time-outs */
 };
 
 const struct set_spec *set_spec(enum set_id id);
@@ -84,7 +103,7 @@ static inline enum set_id set_of(enum set_id base, bool v6)
 }
 static inline bool set_is_verdict(enum set_id id)
 {
-	return id == SET_PLAN || id == SET_LOCAL_PLAN;
+	return id <= SET_DRAW;
 }
 size_t set_key_len(enum set_id id);
 size_t set_value_len(enum set_id id); /* 0: no map, or verdicts */

@@ -133,7 +133,7 @@ static void compare_sets(const struct structure *s, struct repair *ret)
 /* Could a plan want a chain of this name? */
 static bool plan_name(const char *name)
 {
-	static const char *const starts[] = { "cluster", "external", "divert", "inside", "local" };
+	static const char *const starts[] = { "cluster", "external", "divert", "inside", "local", "draw", "hit" };
 
 	if (str_starts(name, "port"))
 		name += strlen("port");
@@ -141,6 +141,27 @@ static bool plan_name(const char *name)
 		if (str_starts(name, starts[i]))
 			return true;
 	return false;
+}
+
+/* Chains that no verdict element leads to are known by their names. */
+static void note_hit_chains(const struct structure *s, struct refs *refs)
+{
+	for (size_t i = 0; i < s->n_chains; i++) {
+		const char *name = s->chains[i].name;
+		bool port = str_starts(name, "port");
+		char again[PLAN_NAME_MAX], family;
+		unsigned seconds;
+
+		if (sscanf(name + (port ? strlen("port") : 0), "hit%c_%u", &family, &seconds) != 2)
+			continue;
+		uint32_t id = plan_sticky_id(FLAVOUR_HIT, port, family == '6', seconds & 0x1ffff);
+
+		if (strcmp(plan_chain_name(id, again), name) == 0) {
+			struct ref_key key = ref_plan_key(id);
+
+			refs_set_held(refs, &key, true);
+		}
+	}
 }
 
 /* A plan counts as held only if its chain is right; chains that are no held plan's are foreign. */
@@ -184,6 +205,7 @@ void structure_compare(const struct structure *s, const struct base_config *conf
 		strv_add(&known, chains[i].name);
 	}
 	base_chains_free(chains, n);
+	note_hit_chains(s, refs);
 	compare_plans(s, config, refs, &known, ret);
 	for (size_t i = 0; i < s->n_chains; i++)
 		if (!strv_has(&known, s->chains[i].name)) {

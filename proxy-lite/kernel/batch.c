@@ -236,7 +236,7 @@ static void put_value(struct str *s, enum set_id set, const uint8_t *key, const 
 
 	if (set_is_verdict(set)) {
 		size_t verdict = nest_begin(s, NFTA_DATA_VERDICT);
-		uint32_t code = htonl((uint32_t)NFT_GOTO), id;
+		uint32_t code = htonl((uint32_t)(set == SET_DRAW ? NFT_JUMP : NFT_GOTO)), id;
 		char name[PLAN_NAME_MAX];
 
 		memcpy(&id, key, sizeof(id));

@@ -46,7 +46,7 @@ struct dumping {
 	struct structure *structure;
 	struct table *table;
 	struct strays *strays;
-	enum set_id set;
+	const struct loader_step *step;
 };
 
 static int read_table(const struct nlmsghdr *nlh, void *data)
@@ -122,7 +122,7 @@ static const uint8_t *plain_value(const struct nlattr *nest, size_t len)
 }
 
 /* The id, if the verdict is to go to the chain of that plan. */
-static uint32_t verdict_plan(const struct nlattr *nest, uint32_t id)
+static uint32_t verdict_plan(const struct nlattr *nest, uint32_t id, int wanted)
 {
 	const struct nlattr *verdict = NULL, *a;
 	const char *chain = NULL;
@@ -140,13 +140,14 @@ static uint32_t verdict_plan(const struct nlattr *nest, uint32_t id)
 		if (mnl_attr_get_type(a) == NFTA_VERDICT_CHAIN && mnl_attr_validate(a, MNL_TYPE_NUL_STRING) == 0)
 			chain = mnl_attr_get_str(a);
 	}
-	return (int32_t)code == NFT_GOTO && str_eq(chain, plan_chain_name(id, name)) ? id : 0;
+	return (int32_t)code == wanted && str_eq(chain, plan_chain_name(id, name)) ? id : 0;
 }
 
 static void read_element(struct dumping *d, const struct nlattr *element)
 {
 	const struct nlattr *a, *key_nest = NULL, *data_nest = NULL;
 	const uint8_t *key, *value = NULL;
+	enum set_id set = d->step->set;
 	uint32_t id, plan = 0;
 
 	mnl_attr_for_each_nested(a, element) {
@@ -155,18 +156,18 @@ static void read_element(struct dumping *d, const struct nlattr *element)
 		if (mnl_attr_get_type(a) == NFTA_SET_ELEM_DATA)
 			data_nest = a;
 	}
-	key = key_nest ? plain_value(key_nest, set_key_len(d->set)) : NULL;
+	key = key_nest ? plain_value(key_nest, set_key_len(set)) : NULL;
 	if (!key)
 		return;
-	if (set_is_verdict(d->set)) {
+	if (set_is_verdict(set)) {
 		memcpy(&id, key, sizeof(id));
-		plan = data_nest ? verdict_plan(data_nest, id) : 0;
-	} else if (set_value_len(d->set)) {
-		value = data_nest ? plain_value(data_nest, set_value_len(d->set)) : NULL;
+		plan = data_nest ? verdict_plan(data_nest, id, set == SET_DRAW ? NFT_JUMP : NFT_GOTO) : 0;
+	} else if (set_value_len(set)) {
+		value = data_nest ? plain_value(data_nest, set_value_len(set)) : NULL;
 		if (!value)
 			return;
 	}
-	loader_element(d->table, d->strays, d->set, key, value, plan);
+	loader_element(d->table, d->strays, d->step, key, value, plan);
 }
 
 static int read_elements(const struct nlmsghdr *nlh, void *data)
@@ -199,7 +200,7 @@ static int dump_set_elements(struct netlink *nl, struct dumping *d, struct error
 	struct nlmsghdr *nlh = request(buf, NFT_MSG_GETSETELEM, NLM_F_DUMP, NFPROTO_INET);
 
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, d->config->table);
-	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set_spec(d->set)->name);
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set_spec(d->step->set)->name);
 	return netlink_request(nl, nlh, read_elements, d, err);
 }
 
@@ -219,11 +220,9 @@ static int dump_once(struct netlink *nl, struct dumping *d, struct error *err)
 		(r = dump_list(nl, d, NFT_MSG_GETCHAIN, NFTA_CHAIN_TABLE, read_chain, err)) < 0 ||
 		(r = dump_list(nl, d, NFT_MSG_GETRULE, NFTA_RULE_TABLE, read_rule, err)) < 0)
 		return r;
-	for (int i = 0; i < SET_COUNT; i++) {
-		d->set = loader_order()[i];
-		if (d->structure->has_set[d->set] && (r = dump_set_elements(nl, d, err)) < 0)
+	for (d->step = loader_steps(); d->step->set != SET_COUNT; d->step++)
+		if (d->structure->has_set[d->step->set] && (r = dump_set_elements(nl, d, err)) < 0)
 			return r;
-	}
 	loader_finish(d->table, d->strays);
 	return 0;
 }
@@ -231,7 +230,7 @@ static int dump_once(struct netlink *nl, struct dumping *d, struct error *err)
 int dump_table(struct netlink *nl, const struct base_config *config, struct structure *structure, struct table *table,
 	struct strays *strays, uint32_t *ret_gen, struct error *err)
 {
-	struct dumping d = { config, structure, table, strays, SET_COUNT };
+	struct dumping d = { config, structure, table, strays, NULL };
 	uint32_t before = 0, after = 0;
 	int r = 0;
 

@@ -369,7 +369,8 @@ int sync_collect(struct sync *s, struct error *err)
 
 		if (!idle_chain(ref))
 			continue;
-		batch_element(batch, plan_set(id), false, (const uint8_t *)&id, NULL);
+		if (plan_set(id) != SET_COUNT)
+			batch_element(batch, plan_set(id), false, (const uint8_t *)&id, NULL);
 		batch_chain_delete(batch, plan_chain_name(id, name));
 	}
 	if (batch_is_empty(batch))

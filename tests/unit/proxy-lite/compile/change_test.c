@@ -21,7 +21,7 @@ enum { SERVICES = 8, SLICES = 12, PORTS = 2, ENDPOINTS = 5, ADDRESSES = 6 };
 /* ---- the world ---- */
 
 struct world_service {
-	bool exists, v6, dual, node_port, internal_local, external_local, external_ip;
+	bool exists, v6, dual, node_port, internal_local, external_local, external_ip, sticky;
 	int ip, created, ports;
 	struct {
 		int port, node_port;
@@ -58,7 +58,7 @@ static bool chance(unsigned percent)
 static void random_service(struct world_service *s)
 {
 	*s = (struct world_service){ .exists = chance(80), .v6 = chance(30), .dual = chance(30), .node_port = chance(50),
-		.internal_local = chance(20), .external_local = chance(40), .external_ip = chance(20) };
+		.internal_local = chance(20), .external_local = chance(40), .external_ip = chance(20), .sticky = chance(35) };
 	s->ip = (int)pick_number(6);
 	s->created = (int)pick_number(3);
 	s->ports = 1 + (int)pick_number(PORTS);
@@ -103,6 +103,9 @@ static json_t *service_json(int i)
 		str_addf(&t, "\"fd00::%d\"", s->ip + 1);
 	str_addf(&t, "],\"internalTrafficPolicy\":\"%s\",\"externalTrafficPolicy\":\"%s\"", s->internal_local ? "Local" : "Cluster",
 		s->external_local ? "Local" : "Cluster");
+	if (s->sticky)
+		str_addf(&t, ",\"sessionAffinity\":\"ClientIP\",\"sessionAffinityConfig\":{\"clientIP\":{\"timeoutSeconds\":%d}}",
+			100 + s->created);
 	if (s->external_ip)
 		str_addf(&t, ",\"externalIPs\":[\"192.0.2.%d\"]", s->ip + 1);
 	str_add(&t, ",\"ports\":[");
@@ -311,7 +314,7 @@ static void slow_line(struct strv *out, struct strv *owners, int service, int po
 	if (strv_has(owners, key))
 		return;
 	strv_add(owners, key);
-	line = xasprintf("%s %s|%s|%s|%s", key, *group || (!internal && local && *all) ? flavour : "-", group,
+	line = xasprintf("%s %s%d|%s|%s|%s", key, *group || (!internal && local && *all) ? flavour : "-", s->sticky && (*group || (local && !internal && *all)) ? 100 + s->created : 0, group,
 		!internal && local ? all : "", *group ? "" : local && *all ? "drop" : "refuse");
 	strv_add_take(out, line);
 }
@@ -379,15 +382,30 @@ static void key_text(const struct element *e, bool port, bool v6, char *buf, siz
 		key[0] == IPPROTO_UDP ? "UDP" : "TCP");
 }
 
-/* Looks up numbers base..base+n-1 as a packet would. */
-static char *kernel_group(enum set_id endpoint_set, const uint8_t *frontend_key, size_t key_len, uint32_t base, uint32_t n, bool v6)
+static uint32_t slot_value(enum set_id slot_set, const uint8_t *frontend_key, size_t key_len, uint32_t number)
+{
+	uint8_t key[SET_KEY_MAX];
+	const struct element *e;
+	uint32_t value;
+
+	memcpy(key, &number, 4);
+	memcpy(key + 4, frontend_key, key_len);
+	e = find_element(slot_set, key);
+	ck_assert_msg(e != NULL, "slot %u is missing", number);
+	memcpy(&value, e->value, 4);
+	return value;
+}
+
+/* Looks up numbers base..base+n-1 as a packet would; with affinity by way of the slots. */
+static char *kernel_group(enum set_id endpoint_set, enum set_id slot_set, const uint8_t *frontend_key, size_t key_len,
+	uint32_t base, uint32_t n, bool v6, bool sticky)
 {
 	struct strv list = STRV_INIT;
 	struct str out = STR_INIT;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint8_t key[SET_KEY_MAX];
-		uint32_t number = base + i;
+		uint32_t number = sticky ? slot_value(slot_set, frontend_key, key_len, base + i) : base + i;
 		const struct element *e;
 		char ip[IP_TEXT_MAX];
 		uint16_t big;
@@ -421,31 +439,63 @@ static uint32_t plan_of(enum set_id set, const uint8_t *key)
 	return id;
 }
 
-static void kernel_line(struct strv *lines, const struct element *e, bool port, bool v6, size_t *endpoints)
+/* How many different words there are in both. */
+static size_t distinct(const char *a, const char *b)
+{
+	struct strv all = STRV_INIT, once = STRV_INIT;
+	size_t n;
+
+	strv_split(&all, a, ' ');
+	strv_split(&all, b, ' ');
+	for (size_t i = 0; i < all.n; i++)
+		if (*all.v[i] && !strv_has(&once, all.v[i]))
+			strv_add(&once, all.v[i]);
+	n = once.n;
+	strv_done(&all);
+	strv_done(&once);
+	return n;
+}
+
+static void kernel_line(struct strv *lines, const struct element *e, bool port, bool v6, size_t *endpoints, size_t *slots_used)
 {
 	enum set_id shift = port ? SET_PORT_DISTANCE : 0;
 	size_t len = set_key_len(e->set);
 	uint32_t id = plan_of(set_of(SET_FRONTEND + shift, v6), e->key);
 	uint32_t local = plan_of(set_of(SET_LOCAL + shift, v6), e->key), inside = plan_of(set_of(SET_INSIDE + shift, v6), e->key);
+	enum set_id slots = set_of(SET_SLOT + shift, v6);
 	bool refuse = find_element(set_of(SET_REFUSE + shift, v6), e->key), drop = find_element(set_of(SET_DROP + shift, v6), e->key);
 	static const char *const flavours[] = { "-", "cluster", "external", "divert" };
-	bool divert = id >> 18 == FLAVOUR_DIVERT;
-	uint32_t n = divert ? local & 0xffff : id & 0xffff, n_inside = inside & 0xffff;
-	_cleanup_free_ char *group = kernel_group(set_of(SET_ENDPOINT + shift, v6), e->key, len, 0, n, v6);
-	_cleanup_free_ char *in = kernel_group(set_of(SET_ENDPOINT + shift, v6), e->key, len, INSIDE_BASE, n_inside, v6);
+	struct plan plan = { 0 }, group_plan = { 0 }, inside_plan = { 0 };
+	bool divert, sticky;
+	uint32_t n, n_inside;
+
+	ck_assert(!id || plan_parse(id, &plan));
+	divert = plan.flavour == FLAVOUR_DIVERT;
+	ck_assert(!local || plan_parse(local, &group_plan));
+	ck_assert(!inside || plan_parse(inside, &inside_plan));
+	if (!divert)
+		group_plan = plan;
+	sticky = group_plan.affinity_s || inside_plan.affinity_s;
+	n = group_plan.affinity_s ? slot_value(slots, e->key, len, COUNT_KEY) & 0xffff : group_plan.n;
+	n_inside = inside_plan.affinity_s ? slot_value(slots, e->key, len, INSIDE_COUNT_KEY) & 0xffff : inside_plan.n;
+	_cleanup_free_ char *group = kernel_group(set_of(SET_ENDPOINT + shift, v6), slots, e->key, len, 0, n, v6, sticky);
+	_cleanup_free_ char *in =
+		kernel_group(set_of(SET_ENDPOINT + shift, v6), slots, e->key, len, INSIDE_BASE, n_inside, v6, sticky);
 	char key[100];
 
-	*endpoints += n + n_inside;
+	if (sticky)
+		*slots_used += n + n_inside + (n > 0) + (n_inside > 0);
+	*endpoints += sticky ? distinct(group, in) : n + n_inside;
 	key_text(e, port, v6, key, sizeof(key), e->key);
 	ck_assert_msg(!(refuse && drop) && (n > 0) != (refuse || drop), "%s: %u endpoints, refuse %d, drop %d", key, n, refuse, drop);
 	ck_assert(divert || (!local && !inside));
-	strv_add_take(lines, xasprintf("%s %s|%s|%s|%s", key, flavours[id >> 18], group, in, refuse ? "refuse" : drop ? "drop" : ""));
+	strv_add_take(lines, xasprintf("%s %s%u|%s|%s|%s", key, flavours[plan.flavour], MAX(group_plan.affinity_s, inside_plan.affinity_s), group, in, refuse ? "refuse" : drop ? "drop" : ""));
 }
 
 static char *kernel_model(void)
 {
 	struct strv lines = STRV_INIT;
-	size_t endpoints = 0, counted = 0;
+	size_t endpoints = 0, counted = 0, slots = 0, counted_slots = 0;
 
 	for (size_t i = 0; i < kernel.held.n; i++) {
 		const struct element *e = &kernel.held.v[i];
@@ -457,12 +507,14 @@ static char *kernel_model(void)
 			continue;
 		base -= v6;
 		counted += base == SET_ENDPOINT;
+		counted_slots += base == SET_SLOT;
 		/* Each frontend once: by its frontend element, or by refuse or drop where it has none. */
 		if (base == SET_FRONTEND ||
 			((base == SET_REFUSE || base == SET_DROP) &&
 				!find_element(set_of(SET_FRONTEND + (port ? SET_PORT_DISTANCE : 0), v6), e->key)))
-			kernel_line(&lines, e, port, v6, &endpoints);
+			kernel_line(&lines, e, port, v6, &endpoints, &slots);
 	}
+	ck_assert_msg(slots == counted_slots, "%zu slot elements, %zu in use", counted_slots, slots);
 	ck_assert_msg(endpoints == counted, "%zu endpoint elements, %zu reachable", counted, endpoints);
 	return join_sorted(&lines);
 }
@@ -565,8 +617,8 @@ static void read_back(struct strays *strays)
 {
 	table_done(&table);
 	table_init(&table);
-	for (int s = 0; s < SET_COUNT; s++) {
-		enum set_id set = loader_order()[s];
+	for (const struct loader_step *step = loader_steps(); step->set != SET_COUNT; step++) {
+		enum set_id set = step->set;
 
 		for (size_t i = 0; i < kernel.held.n; i++) {
 			const struct element *e = &kernel.held.v[i];
@@ -576,7 +628,7 @@ static void read_back(struct strays *strays)
 				continue;
 			if (set_is_verdict(set))
 				memcpy(&plan, e->key, 4);
-			loader_element(&table, strays, set, e->key, set_value_len(set) ? e->value : NULL, plan);
+			loader_element(&table, strays, step, e->key, set_value_len(set) ? e->value : NULL, plan);
 		}
 	}
 	loader_finish(&table, strays);

@@ -92,7 +92,10 @@ static const struct {
 	{ FLAVOUR_CLUSTER, true, false, 1, NULL, false },
 	{ FLAVOUR_DIVERT, false, false, 1, NULL, false },
 	{ FLAVOUR_NONE, false, false, 1, NULL, false },
-	{ FLAVOUR_LOCAL + 1, false, false, 1, NULL, false },
+	{ FLAVOUR_DRAW, false, false, 3, "draw_3", true },
+	{ FLAVOUR_DRAW, false, true, 3, "drawinside_3", true },
+	{ FLAVOUR_HIT, false, false, 1, NULL, false },
+	{ FLAVOUR_HIT + 1, false, false, 1, NULL, false },
 };
 
 START_TEST(plan_ids)
@@ -108,6 +111,61 @@ START_TEST(plan_ids)
 	ck_assert_uint_eq(plan.n, plans[_i].n);
 	ck_assert(plan.node_port == plans[_i].port && plan.v6 == plans[_i].v6);
 	ck_assert_str_eq(plan_chain_name(id, name), plans[_i].chain);
+}
+END_TEST
+
+static const struct {
+	enum flavour flavour;
+	bool port, v6;
+	uint32_t seconds;
+	const char *chain;
+	bool good;
+} stickies[] = {
+	{ FLAVOUR_CLUSTER, false, false, 10800, "cluster4_sticky_10800", true },
+	{ FLAVOUR_EXTERNAL, true, true, 86400, "portexternal6_sticky_86400", true },
+	{ FLAVOUR_LOCAL, true, false, 1, "portlocal4_sticky_1", true },
+	{ FLAVOUR_HIT, false, true, 600, "hit6_600", true },
+	{ FLAVOUR_CLUSTER, true, false, 10800, NULL, false },
+	{ FLAVOUR_DIVERT, false, false, 600, NULL, false },
+	{ FLAVOUR_DRAW, false, false, 600, NULL, false },
+	{ FLAVOUR_CLUSTER, false, false, 0, NULL, false },
+};
+
+START_TEST(sticky_plan_ids)
+{
+	uint32_t id = plan_sticky_id(stickies[_i].flavour, stickies[_i].port, stickies[_i].v6, stickies[_i].seconds);
+	struct plan plan;
+	char name[PLAN_NAME_MAX];
+
+	ck_assert_int_eq(plan_parse(id, &plan), stickies[_i].good);
+	if (!stickies[_i].good)
+		return;
+	ck_assert_int_eq(plan.flavour, stickies[_i].flavour);
+	ck_assert_uint_eq(plan.affinity_s, stickies[_i].seconds);
+	ck_assert(plan.node_port == stickies[_i].port && plan.v6 == stickies[_i].v6);
+	ck_assert_str_eq(plan_chain_name(id, name), stickies[_i].chain);
+}
+END_TEST
+
+/* Who stays keeps its id, whatever happens to the numbers; nobody gets one that another has. */
+START_TEST(ids_stay)
+{
+	_cleanup_(frontend_free_p) struct frontend *first = make("abcd", "ab"), *second = make("dxb", "xd"), *third = make("abx", "");
+
+	first->affinity_s = second->affinity_s = third->affinity_s = 60;
+	frontend_renumber(first, NULL);
+	frontend_renumber(second, first);
+	frontend_renumber(third, second);
+	for (uint32_t i = 0; i < second->n + second->n_inside; i++) {
+		const struct backend *b = &second->backends[i];
+
+		ck_assert_uint_ge(b->id, FIRST_ID);
+		for (uint32_t j = 0; j < first->n + first->n_inside; j++)
+			ck_assert_int_eq(first->backends[j].address[3] == b->address[3], first->backends[j].id == b->id);
+	}
+	for (uint32_t i = 0; i < third->n; i++)
+		for (uint32_t j = 0; j < third->n; j++)
+			ck_assert_int_eq(i == j, third->backends[i].id == third->backends[j].id);
 }
 END_TEST
 
@@ -201,6 +259,8 @@ int main(void)
 
 	tcase_add_loop_test(t, renumbers, 0, ARRAY_LEN(renumberings));
 	tcase_add_loop_test(t, plan_ids, 0, ARRAY_LEN(plans));
+	tcase_add_loop_test(t, sticky_plan_ids, 0, ARRAY_LEN(stickies));
+	tcase_add_test(t, ids_stay);
 	tcase_add_loop_test(t, stale_flows, 0, ARRAY_LEN(flows));
 	suite_add_tcase(suite, t);
 	runner = srunner_create(suite);
