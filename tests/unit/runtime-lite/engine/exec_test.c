@@ -84,7 +84,7 @@ static const struct {
 	{ "same namespaces", "hostname; readlink /proc/1/exe; for n in mnt net ipc uts pid cgroup; do test $(readlink /proc/1/ns/$n) = $(readlink /proc/self/ns/$n) || echo $n; done", 0,
 		"test-pod\n/bin/busybox\n", "" },
 	{ "confined alike", "grep -E 'CapEff|NoNew|Seccomp:' /proc/self/status | tr -d '\\t'", 0, "CapEff:00000000a80425fb\nNoNewPrivs:0\nSeccomp:2\n", "" },
-	{ "in the cgroup", "grep -c . /proc/self/cgroup >/dev/null; grep memory /proc/self/cgroup | cut -d: -f3", 0, "/\n", "" },
+	{ "in the cgroup", "cut -d: -f3 /proc/self/cgroup | sed 's,exec-.*,,' | sort -u", 0, "/\n", "" },
 	{ "descriptors", "ls /proc/self/fd | tr '\\n' ' '", 0, "0 1 2 3 ", "" },
 	{ "killed", "kill -9 $$", 137, "", "" },
 	{ "terminated", "kill -15 $$", 143, "", "" },
