@@ -49,7 +49,7 @@ $(B)/libcommon.a: $(COMMON_O)
 
 # A daemon is its folder: all but main.c is an archive too (what its unit tests link); its .mk names libraries and
 # says which sub-folders are programs of their own (PROGRAMS_DIRS).
-LIBS_common := libuv jansson libnghttp2 libprotobuf-c yaml-0.1
+LIBS_common := libuv jansson libnghttp2 libprotobuf-c yaml-0.1 zlib
 include $(DAEMONS:%=%/daemon.mk)
 define daemon
 $(1)_SRC := $$(filter-out $(1)/main.c $$(foreach d,$$(PROGRAMS_DIRS_$(1)),$$(wildcard $(1)/$$(d)/*.c)),$$(wildcard $(1)/*.c $(1)/*/*.c))

@@ -194,6 +194,7 @@ static int run_daemon(const struct option_values *values)
 		.bridge_name = option_string(values, "bridge"),
 		.pod_cidr = option_string(values, "pod-cidr"),
 		.nofile = (uint64_t)option_int(values, "nofile"),
+		.streaming_address = option_string(values, "streaming-address"),
 		.insecure_registries = option_list(values, "insecure-registries"),
 		.registry_config_dir = option_string(values, "registry-config-dir"),
 		.pinned_images = option_list(values, "pinned-images"),

@@ -5,11 +5,10 @@
  * most one exchange at a time on it; what a client sends ahead waits in `in`. Nothing is closed from inside a call of a
  * handler's: a connection that breaks meanwhile is closed by its timer in the next turn of the loop.
  */
-#include "common/net/http_server.h"
+#include "common/net/http_server_i.h"
 
 #include "common/base/log.h"
 #include "common/net/tls.h"
-#include "common/wire/http1.h"
 #include "common/wire/url.h"
 
 #include <errno.h>
@@ -17,74 +16,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum {
-	IDLE_MS = 60 * 1000,     /* between requests, and without progress while writing */
-	HEAD_MS = 10 * 1000,     /* for a head to arrive */
-	BODY_MS = 30 * 1000,     /* between two pieces of a body */
-	LINGER_MS = 2 * 1000,
-	ACCEPT_PAUSE_MS = 200,   /* after EMFILE */
-	READ_BYTES = 16 * 1024,
-	FLUSH_BYTES = 64 * 1024, /* written at once instead of in the next turn */
-	AHEAD_BYTES_MAX = 256 * 1024,
-	STREAM_PENDING_MAX = 16 * 1024 * 1024,
-};
-
-struct http_exchange {
-	struct connection *conn;
-	struct http_request request;
-	char *path;
-	struct str headers; /* of the answer, added by the handler */
-	bool streaming, chunked, head_only;
-	void (*on_closed)(void *data);
-	void *closed_data;
-	void (*on_drain)(void *data);
-	void *drain_data;
-};
-
-struct connection {
-	struct http_server *server;
-	struct connection *prev, *next;
-	int fd;
-	uv_poll_t poll;
-	uv_timer_t timer;
-	int events; /* what is polled for */
-	unsigned open_handles;
-	struct http1 parser;
-	struct tls_conn *tls;
-	struct str in;    /* read, not yet parsed (only while an exchange runs) */
-	struct str body;  /* of the request that is arriving */
-	struct str plain; /* to send, not yet encrypted or (cleartext) not yet sent */
-	struct str out;   /* encrypted */
-	size_t sent;      /* of the buffer that goes to the socket */
-	struct http_exchange *exchange;
-	bool in_handler;    /* the handler is on the stack */
-	bool reading;       /* process() is on the stack */
-	bool eof;           /* the client sends no more */
-	bool close_when_sent;
-	bool lingering;     /* all is sent; what the client still sends is read and dropped, or it would lose our answer */
-	bool broken;        /* closed by the timer */
-	bool closing;
-};
-
-struct http_server {
-	uv_loop_t *loop;
-	int fd;
-	uv_poll_t poll;
-	uv_timer_t pause;
-	unsigned open_handles; /* of the server and its connections */
-	struct tls_server *tls;
-	size_t body_max;
-	http_handler handle;
-	void *context;
-	struct connection *first;
-	size_t n;
-	bool closing;
-	void (*closed)(void *data);
-	void *closed_data;
-};
-
 static void process(struct connection *c);
-static void flush(struct connection *c);
 static void conn_close(struct connection *c);
 
 static void server_handle_closed(struct http_server *s)
@@ -173,11 +105,23 @@ static void conn_timeout(uv_timer_t *timer)
 
 	if (c->closing)
 		conn_abandon(c); /* a stream was begun after the client had gone */
+	else if (c->lingering && !c->broken && http_raw_lingers(c))
+		http_conn_wait(c, LINGER_MS);
 	else
 		conn_close(c);
 }
 
-static void conn_wait(struct connection *c, uint64_t ms)
+void http_conn_abandon_soon(struct connection *c)
+{
+	uv_timer_start(&c->timer, conn_timeout, 0, 0);
+}
+
+uint64_t http_conn_idle_ms(const struct connection *c)
+{
+	return c->raw ? RAW_IDLE_MS : IDLE_MS;
+}
+
+void http_conn_wait(struct connection *c, uint64_t ms)
 {
 	if (!c->broken && !c->closing)
 		uv_timer_start(&c->timer, conn_timeout, ms, 0);
@@ -209,11 +153,12 @@ static size_t pending(const struct connection *c)
 	return c->plain.len + c->out.len - c->sent;
 }
 
-/* What to poll for now. */
-static void conn_poll_again(struct connection *c)
+void http_conn_poll_again(struct connection *c)
 {
-	bool want_write = pending(c) > 0 || (c->exchange && c->exchange->on_drain);
-	bool want_read = !c->eof && !c->close_when_sent && c->in.len < AHEAD_BYTES_MAX;
+	const struct http_exchange *e = c->exchange;
+	bool paused = c->raw && e && e->paused, to_deliver = c->raw && e && !paused && c->in.len;
+	bool want_write = pending(c) > 0 || (e && e->on_drain) || to_deliver;
+	bool want_read = !c->eof && (!c->close_when_sent || (c->raw && e)) && !paused && c->in.len < AHEAD_BYTES_MAX;
 
 	conn_poll(c, (want_read ? UV_READABLE : 0) | (want_write ? UV_WRITABLE : 0));
 }
@@ -228,7 +173,7 @@ static int send_some(struct connection *c, struct str *from)
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 		c->sent += (size_t)n;
-		conn_wait(c, IDLE_MS);
+		http_conn_wait(c, http_conn_idle_ms(c));
 	}
 	c->sent = 0;
 	if (from->cap > FLUSH_BYTES)
@@ -271,10 +216,10 @@ static void linger(struct connection *c)
 		return;
 	}
 	conn_poll(c, UV_READABLE);
-	conn_wait(c, LINGER_MS);
+	http_conn_wait(c, LINGER_MS);
 }
 
-static void flush(struct connection *c)
+void http_conn_flush(struct connection *c)
 {
 	if (c->broken || c->closing || c->lingering)
 		return;
@@ -282,13 +227,13 @@ static void flush(struct connection *c)
 		conn_break(c);
 		return;
 	}
-	if (pending(c) == 0 && c->exchange && c->exchange->streaming)
+	if (pending(c) == 0 && c->exchange && c->exchange->streaming && !c->raw)
 		uv_timer_stop(&c->timer); /* nobody owes anything */
 	if (pending(c) == 0 && c->close_when_sent && !c->exchange) {
 		linger(c);
 		return;
 	}
-	conn_poll_again(c);
+	http_conn_poll_again(c);
 }
 
 static void write_head(struct http_exchange *e, int status, const char *content_type)
@@ -323,11 +268,11 @@ static void exchange_end(struct http_exchange *e)
 		conn_close_handles(c); /* conn_close() waited for us */
 		return;
 	}
-	conn_wait(c, IDLE_MS);
+	http_conn_wait(c, http_conn_idle_ms(c));
 	if (!c->close_when_sent)
 		http1_next(&c->parser);
 	str_done(&c->body);
-	flush(c);
+	http_conn_flush(c);
 	if (!c->reading && !c->in_handler && !c->broken && !c->closing && !c->close_when_sent)
 		process(c);
 }
@@ -361,7 +306,7 @@ void http_stream_begin(struct http_exchange *e, int status, const char *content_
 	e->on_closed = on_closed;
 	e->closed_data = data;
 	if (c->closing) {
-		uv_timer_start(&c->timer, conn_timeout, 0, 0);
+		http_conn_abandon_soon(c);
 		return;
 	}
 	e->chunked = c->parser.minor > 0;
@@ -372,7 +317,7 @@ void http_stream_begin(struct http_exchange *e, int status, const char *content_
 		http1_write_field(&c->plain, "Transfer-Encoding", "chunked");
 	http1_write_head_end(&c->plain);
 	uv_timer_stop(&c->timer);
-	flush(c);
+	http_conn_flush(c);
 }
 
 int http_stream_write(struct http_exchange *e, const void *p, size_t len)
@@ -384,15 +329,15 @@ int http_stream_write(struct http_exchange *e, const void *p, size_t len)
 	if (pending(c) > STREAM_PENDING_MAX)
 		return -ENOBUFS;
 	if (pending(c) == 0)
-		conn_wait(c, IDLE_MS);
+		http_conn_wait(c, http_conn_idle_ms(c));
 	if (e->chunked)
 		http1_write_chunk(&c->plain, p, len);
 	else
 		str_add_bytes(&c->plain, p, len);
 	if (c->plain.len >= FLUSH_BYTES)
-		flush(c);
+		http_conn_flush(c);
 	else
-		conn_poll_again(c);
+		http_conn_poll_again(c);
 	return 0;
 }
 
@@ -406,7 +351,7 @@ void http_stream_on_drain(struct http_exchange *e, void (*on_drain)(void *data),
 	e->on_drain = on_drain;
 	e->drain_data = data;
 	if (!e->conn->closing && !e->conn->broken)
-		conn_poll_again(e->conn);
+		http_conn_poll_again(e->conn);
 }
 
 void http_stream_end(struct http_exchange *e)
@@ -453,7 +398,7 @@ static void refuse(struct connection *c, int status, const char *why)
 	http1_write_fieldf(&c->plain, "Content-Length", "%zu", strlen(text));
 	http1_write_head_end(&c->plain);
 	str_add(&c->plain, text);
-	flush(c);
+	http_conn_flush(c);
 }
 
 static int64_t peer_uid(int fd)
@@ -509,9 +454,9 @@ static bool step(struct connection *c, struct bytes *in)
 	case HTTP1_HEAD:
 		if (c->parser.expect_continue) {
 			str_add(&c->plain, "HTTP/1.1 100 Continue\r\n\r\n");
-			flush(c);
+			http_conn_flush(c);
 		}
-		conn_wait(c, BODY_MS);
+		http_conn_wait(c, BODY_MS);
 		break;
 	case HTTP1_BODY:
 		str_add_bytes(&c->body, ev.body.ptr, ev.body.len);
@@ -535,14 +480,14 @@ static void process(struct connection *c)
 	c->reading = false;
 	if (c->closing || c->broken)
 		return;
-	if (in.len && !c->close_when_sent)
+	if (in.len && (!c->close_when_sent || c->raw))
 		str_add_bytes(&c->in, in.ptr, in.len);
 	if (c->eof && !c->exchange) {
 		c->close_when_sent = true;
-		flush(c);
+		http_conn_flush(c);
 		return;
 	}
-	conn_poll_again(c);
+	http_conn_poll_again(c);
 }
 
 /* Bytes of the network, decrypted, to c->in. Negative: the connection is of no use. 0: end of file. */
@@ -562,7 +507,7 @@ static ssize_t read_some(struct connection *c)
 
 	if (r < 0)
 		log_debug("TLS connection ended error=%s", err.text);
-	flush(c);
+	http_conn_flush(c);
 	return r < 0 ? r : n;
 }
 
@@ -591,34 +536,44 @@ static void on_readable(struct connection *c)
 		conn_close(c);
 		return;
 	}
+	if (n > 0 && c->raw) {
+		http_conn_wait(c, RAW_IDLE_MS);
+		http_raw_deliver(c);
+		http_conn_poll_again(c);
+		return;
+	}
 	if (n == 0) {
 		c->eof = true;
 		if (!c->exchange || c->exchange->streaming) {
 			conn_close(c);
 			return;
 		}
-		conn_poll_again(c);
+		http_conn_poll_again(c);
 		return;
 	}
 	if (begins)
-		conn_wait(c, HEAD_MS);
+		http_conn_wait(c, HEAD_MS);
 	else if (!c->exchange && c->body.len)
-		conn_wait(c, BODY_MS);
+		http_conn_wait(c, BODY_MS);
 	if (!c->exchange)
 		process(c);
 	else
-		conn_poll_again(c);
+		http_conn_poll_again(c);
 }
 
 static void on_writable(struct connection *c)
 {
-	flush(c);
+	http_conn_flush(c);
 	struct http_exchange *e = c->exchange;
 
 	if (c->broken || c->closing || pending(c) > 0)
 		return;
 	if (e && e->on_drain)
 		e->on_drain(e->drain_data);
+	if (c->raw && c->exchange && !c->closing && !c->broken) {
+		http_raw_deliver(c);
+		http_conn_poll_again(c);
+	}
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
@@ -655,7 +610,7 @@ static void conn_new(struct http_server *s, int fd)
 	c->open_handles = 2;
 	s->open_handles += 2;
 	conn_poll(c, UV_READABLE);
-	conn_wait(c, HEAD_MS);
+	http_conn_wait(c, HEAD_MS);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events);

@@ -37,6 +37,8 @@ void http_server_close(struct http_server *server, void (*closed)(void *data), v
 
 /* Header of the request, NULL if absent; name in any case. */
 const char *http_header(const struct http_exchange *exchange, const char *name);
+/* The n-th header of that name, from 0; NULL if there are fewer. */
+const char *http_header_at(const struct http_exchange *exchange, const char *name, size_t n);
 /* Decoded value of a query parameter, owned by the caller; NULL if absent. */
 char *http_query(const struct http_exchange *exchange, const char *name) MUST_USE;
 
@@ -56,3 +58,14 @@ size_t http_stream_pending(const struct http_exchange *exchange);
  * first call comes even when nothing was written. */
 void http_stream_on_drain(struct http_exchange *exchange, void (*on_drain)(void *data), void *data);
 void http_stream_end(struct http_exchange *exchange);
+
+/* The protocol that the client wants to change to (value of Upgrade), NULL if it does not. */
+const char *http_wants_upgrade(const struct http_exchange *exchange);
+/* Or: 101 with the headers added so far, and from then on the connection carries raw bytes. http_stream_write(), _pending(),
+ * _on_drain() send them; http_stream_end() closes when all is sent, and waits for a slow client as long as it needs.
+ * on_data gets what the client sends, first what it has sent ahead, never from inside a call of the owner's; a pause makes
+ * the client wait. on_closed is called once when the client has ended its side or the connection broke; the exchange may
+ * not be used afterwards. Without a byte in either direction the connection is closed after four hours. */
+void http_upgrade(struct http_exchange *exchange, const char *protocol, void (*on_data)(void *data, const char *p, size_t len),
+	void (*on_closed)(void *data), void *data);
+void http_upgrade_pause(struct http_exchange *exchange, bool paused);

@@ -37,6 +37,10 @@ HANDLER(container_update);
 HANDLER(container_reopen_log);
 /* exec.c */
 HANDLER(exec_sync);
+/* stream.c */
+HANDLER(stream_exec);
+HANDLER(stream_attach);
+HANDLER(stream_port_forward);
 /* image.c */
 HANDLER(image_list);
 HANDLER(image_status);

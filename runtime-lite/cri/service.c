@@ -12,6 +12,7 @@
 #include "runtime-lite/model/recover.h"
 #include "runtime-lite/model/state_json.h"
 #include "runtime-lite/spec/caps.h"
+#include "runtime-lite/stream/server.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -42,6 +43,9 @@ static const struct rpc_method methods[] = {
 	{ RUNTIME("UpdateContainerResources"), RPC_JOB, REQUEST(update_container_resources), container_update, NULL },
 	{ RUNTIME("ReopenContainerLog"), RPC_JOB, REQUEST(reopen_container_log), container_reopen_log, NULL },
 	{ RUNTIME("ExecSync"), RPC_JOB, REQUEST(exec_sync), exec_sync, NULL },
+	{ RUNTIME("Exec"), RPC_INLINE, REQUEST(exec), stream_exec, NULL },
+	{ RUNTIME("Attach"), RPC_INLINE, REQUEST(attach), stream_attach, NULL },
+	{ RUNTIME("PortForward"), RPC_INLINE, REQUEST(port_forward), stream_port_forward, NULL },
 	{ RUNTIME("ContainerStats"), RPC_JOB, REQUEST(container_stats), stats_container, NULL },
 	{ RUNTIME("ListContainerStats"), RPC_JOB, REQUEST(list_container_stats), stats_containers, NULL },
 	{ RUNTIME("PodSandboxStats"), RPC_JOB, REQUEST(pod_sandbox_stats), stats_sandbox, NULL },
@@ -226,6 +230,8 @@ int service_new(uv_loop_t *loop, const struct service_options *options, struct s
 	if (gethostname(svc->node_hostname, sizeof(svc->node_hostname) - 1) < 0)
 		strcpy(svc->node_hostname, "localhost");
 	int r = open_all(svc, err);
+	if (r == 0)
+		r = stream_server_new(loop, options->streaming_address, svc->store, &svc->streams, err);
 	if (r < 0) {
 		service_free(svc);
 		return r;
@@ -247,6 +253,7 @@ int service_new(uv_loop_t *loop, const struct service_options *options, struct s
 void service_close(struct service *svc)
 {
 	on_async(&svc->async); /* what was posted last has handles of its own */
+	stream_server_close(svc->streams);
 	watches_close(svc->watches);
 	stops_close(svc->stops);
 	pulls_close(svc->pulls);
@@ -275,6 +282,7 @@ struct service *service_free(struct service *svc)
 		svc->posted = p->next;
 		free(p);
 	}
+	stream_server_free(svc->streams);
 	store_close(svc->store);
 	if (svc->images)
 		image_store_close(svc->images);

@@ -14,6 +14,7 @@ struct events;
 struct stops;
 struct pulls;
 struct watches;
+struct stream_server;
 
 struct service_options {
 	const char *state_dir, *root_dir, *libexec_dir; /* absolute */
@@ -21,6 +22,7 @@ struct service_options {
 	const char *bridge_name, *pod_cidr;
 	const struct strv *insecure_registries;
 	const char *registry_config_dir; /* NULL: the default */
+	const char *streaming_address;
 	const struct strv *pinned_images;
 	struct image_limits image_limits;
 	uint64_t nofile;
@@ -44,6 +46,7 @@ struct service {
 	struct stops *stops;
 	struct pulls *pulls;
 	struct watches *watches;
+	struct stream_server *streams;
 
 	uv_async_t async;
 	uv_timer_t late; /* a second look after a recovery */

@@ -35,7 +35,15 @@ int client_connect(int dir_fd, int *ret_fd, struct error *err)
 int client_send(int fd, enum monitor_op op, const char *id, int signal, uint32_t fd_mask, const int *fds, size_t n_fds,
 	struct error *err)
 {
-	struct monitor_request req = { .version = MONITOR_VERSION, .op = op, .signal = signal, .fd_mask = fd_mask };
+	struct monitor_request req = { .op = op, .signal = signal, .fd_mask = fd_mask };
+
+	snprintf(req.id, sizeof(req.id), "%s", id ? id : "");
+	return client_send_request(fd, &req, fds, n_fds, err);
+}
+
+int client_send_request(int fd, const struct monitor_request *request, const int *fds, size_t n_fds, struct error *err)
+{
+	struct monitor_request req = *request;
 	union {
 		struct cmsghdr header;
 		char space[CMSG_SPACE(sizeof(int) * MONITOR_FDS_MAX)];
@@ -44,7 +52,7 @@ int client_send(int fd, enum monitor_op op, const char *id, int signal, uint32_t
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	assert(n_fds <= MONITOR_FDS_MAX);
-	snprintf(req.id, sizeof(req.id), "%s", id ? id : "");
+	req.version = MONITOR_VERSION;
 	if (n_fds) {
 		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int) * n_fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);

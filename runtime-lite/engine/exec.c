@@ -68,13 +68,21 @@ static int make_plan(struct pod_monitor *m, const char *container_id, const stru
 	return 0;
 }
 
-static int begin(struct pod_monitor *m, const char *container_id, const struct exec_spec *spec, const int stdio[3], int *ret_conn,
-	struct error *err)
+const char *pod_container_id(const char *container_dir)
 {
+	const char *slash = strrchr(container_dir, '/');
+
+	return slash ? slash + 1 : container_dir;
+}
+
+int pod_exec_request(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec, const int stdio[3],
+	uint16_t rows, uint16_t columns, int *ret_conn, struct error *err)
+{
+	struct monitor_request req = { .op = MONITOR_EXEC, .rows = rows, .columns = columns };
+	const char *container_id = pod_container_id(container_dir);
 	_cleanup_(str_done) struct str plan = STR_INIT;
 	_cleanup_fd_ int conn = -1, plan_fd = -1;
 	int fds[MONITOR_FDS_MAX];
-	uint32_t mask = 0;
 	size_t n = 0;
 	int r = make_plan(m, container_id, spec, &plan, err);
 
@@ -89,10 +97,11 @@ static int begin(struct pod_monitor *m, const char *container_id, const struct e
 	fds[n++] = plan_fd;
 	for (int i = 0; i < 3 && !spec->tty; i++)
 		if (stdio[i] >= 0) {
-			mask |= 1u << i;
+			req.fd_mask |= 1u << i;
 			fds[n++] = stdio[i];
 		}
-	r = client_send(conn, MONITOR_EXEC, container_id, 0, mask, fds, n, err);
+	snprintf(req.id, sizeof(req.id), "%s", container_id);
+	r = client_send_request(conn, &req, fds, n, err);
 	if (r == 0)
 		*ret_conn = steal_fd(&conn);
 	return r;
@@ -227,13 +236,6 @@ static int finish(int conn, const struct exec_spec *spec, struct pump *pumps, si
 	return 0;
 }
 
-static const char *id_of(const char *container_dir)
-{
-	const char *slash = strrchr(container_dir, '/');
-
-	return slash ? slash + 1 : container_dir;
-}
-
 int pod_exec(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec, int stdin_fd, int stdout_fd,
 	int stderr_fd, struct exec_result *ret, struct error *err)
 {
@@ -241,7 +243,7 @@ int pod_exec(struct pod_monitor *m, const char *container_dir, const struct exec
 	struct pump pumps[] = { { .from = -1, .to = stdout_fd, .from_terminal = true },
 		{ .from = -1, .to = -1, .to_terminal = true, .typed = stdin_fd } };
 	_cleanup_fd_ int conn = -1;
-	int r = begin(m, id_of(container_dir), spec, stdio, &conn, err);
+	int r = pod_exec_request(m, container_dir, spec, stdio, 0, 0, &conn, err);
 
 	return r < 0 ? r : finish(conn, spec, pumps, spec->tty ? ARRAY_LEN(pumps) : 0, ret, err);
 }
@@ -266,7 +268,9 @@ static int begin_with_pipes(struct pod_monitor *m, const char *container_dir, co
 
 	if (r == 0)
 		r = output_pipe(ret_err, &err_write, err);
-	return r < 0 ? r : begin(m, id_of(container_dir), spec, (const int[]){ -1, out_write, err_write }, ret_conn, err);
+	if (r < 0)
+		return r;
+	return pod_exec_request(m, container_dir, spec, (const int[]){ -1, out_write, err_write }, 0, 0, ret_conn, err);
 }
 
 int pod_exec_sync(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec, size_t max,

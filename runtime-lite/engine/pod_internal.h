@@ -15,6 +15,10 @@ struct pod_monitor {
 int pod_launch_read(int dir_fd, const char *container_id, struct launch **ret, struct error *err) MUST_USE;
 /* A sealed memory file with this content, to be sent. */
 int pod_memfd(const struct str *content, int *ret_fd, struct error *err) MUST_USE;
+/* Asks for an exec, as pod_exec(). The connection is its life: closing it kills it. rows, columns: of its terminal, 0: unknown. */
+int pod_exec_request(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec, const int stdio[3],
+	uint16_t rows, uint16_t columns, int *ret_conn, struct error *err) MUST_USE;
+const char *pod_container_id(const char *container_dir);
 /* Opens a container's log for appending, making missing directories. */
 int pod_log_open(const char *path, int *ret_fd, struct error *err) MUST_USE;
 int pod_exit_write(const char *container_dir, const struct exit_record *record, struct error *err) MUST_USE;

@@ -163,6 +163,10 @@ static int enter_container(const struct child *c, int *ret_terminal, struct erro
 	int r = devices_exec_terminal(c->l, &master, ret_terminal, err);
 
 	if (r == 0) {
+		struct winsize size = { .ws_row = c->rows, .ws_col = c->columns };
+
+		if (size.ws_row || size.ws_col)
+			(void)ioctl(master, TIOCSWINSZ, &size);
 		send_message(c->sync, CHILD_PTY, NULL, master);
 		close(master);
 	}

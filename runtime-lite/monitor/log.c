@@ -131,6 +131,8 @@ bool log_drain(struct process *p, int which, bool last)
 		ssize_t n = read(s->fd, s->buf + s->len, BUFFER_BYTES - s->len);
 
 		if (n > 0) {
+			if (p->attached)
+				attach_copy(p, which, s->buf + s->len, (size_t)n);
 			s->len += (uint32_t)n;
 			write_lines(p, which);
 		} else if (n < 0 && errno == EINTR) {

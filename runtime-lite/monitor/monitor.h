@@ -8,7 +8,7 @@
 #include "runtime-lite/monitor/protocol.h"
 #include "runtime-lite/spec/launch.h"
 
-enum { PROCESSES_MAX = 512, CONNECTIONS_MAX = 256 };
+enum { PROCESSES_MAX = 512, CONNECTIONS_MAX = 256, CONNECTIONS_KEPT = 48 /* for everything but execs and attachments */ };
 
 enum process_kind { PROCESS_FREE, PROCESS_CONTAINER, PROCESS_EXEC, PROCESS_INIT };
 enum process_state { PROCESS_STARTING, PROCESS_READY, PROCESS_RUNNING };
@@ -25,6 +25,7 @@ struct stream {
  */
 struct process {
 	uint8_t kind, state;
+	uint8_t attached; /* how many want copies of the output */
 	bool tty, failed, ended; /* ended: reaped; the slot goes when all is reported */
 	int16_t connection; /* who waits for it, -1: nobody */
 	int16_t owner;
@@ -68,6 +69,8 @@ void server_readable(uint32_t connection);
 /* Sends and, if it cannot, drops the connection. fd may be -1. */
 void server_reply(int connection, const struct monitor_reply *reply, int fd);
 void server_close(int connection);
+/* Are there so many that a further exec or attachment might lock the daemon out? */
+bool server_crowded(void);
 void server_exited(const struct monitor_reply *event); /* to all subscribers */
 void server_stopped(void);
 
@@ -93,12 +96,22 @@ int record_prepare(const char *id);
 bool log_drain(struct process *p, int which, bool last);
 void log_close(struct process *p);
 
+/* attach.c */
+void attach_begin(int connection, const struct monitor_request *req, int *fds, int n_fds);
+void attach_close_stdin(int connection);
+/* A copy of what the container has printed. */
+void attach_copy(const struct process *p, int which, const char *text, size_t len);
+/* The container has ended, the connection has been closed. */
+void attach_ended(const struct process *p, const struct monitor_reply *reply);
+void attach_closed(int connection);
+
 /* child.c */
 struct child {
 	const struct launch *l;
 	int sync;
 	int stdio[3]; /* -1: /dev/null */
 	int target;   /* execs: pidfd of the container's first process */
+	uint16_t rows, columns; /* execs: size of the terminal */
 	const char *exec_leaf; /* execs: name of the tracking cgroup below that of the container */
 };
 /* Messages on the sync socket. */

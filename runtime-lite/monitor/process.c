@@ -321,7 +321,8 @@ static int exec_start(struct process *p, struct process *owner, struct plan *pla
 	int n_fds, struct error *err)
 {
 	char name[NAME_BYTES];
-	struct child c = { .l = &plan->l, .stdio = { -1, -1, -1 }, .target = owner->pidfd, .exec_leaf = name };
+	struct child c = { .l = &plan->l, .stdio = { -1, -1, -1 }, .target = owner->pidfd, .exec_leaf = name, .rows = req->rows,
+		.columns = req->columns };
 	int next = 1;
 
 	p->owner = (int16_t)index_of(owner);
@@ -352,6 +353,8 @@ void process_exec(int connection, const struct monitor_request *req, int *fds, i
 		r = error_set(&err, ERROR_INVALID, "exec: no plan");
 	else if (!owner || owner->state != PROCESS_RUNNING || owner->ended)
 		r = error_set(&err, ERROR_PRECONDITION, "container %s does not run", req->id);
+	else if (server_crowded())
+		r = error_set(&err, ERROR_EXHAUSTED, "too many execs run in the pod");
 	else
 		r = plan_read(fds[0], &plan, &err);
 	if (r == 0) {
@@ -561,6 +564,7 @@ static void container_ended(struct process *p, int status)
 	reply.log_dropped = p->log_dropped;
 	snprintf(reply.id, sizeof(reply.id), "%s", p->id);
 	record_exit(p, status, reply.oom, reply.time_ns);
+	attach_ended(p, &reply);
 	process_free(p);
 	server_exited(&reply);
 }

@@ -25,6 +25,9 @@ enum monitor_op {
 	MONITOR_NETNS,	       /* DONE with the network namespace */
 	MONITOR_STATE,	       /* DONE; status 1: starting, 2: running, 0: unknown here */
 	MONITOR_STOP,	       /* kills everything; DONE when all exits are recorded, then the monitor ends */
+	MONITOR_ATTACH,	       /* fds: pipes for copies of stdout, stderr (bits 1 and 2 of fd_mask); DONE, with bit 0 with the
+				* container's stdin or terminal if it has one; EXITED when it has ended. As long as the connection */
+	MONITOR_CLOSE_STDIN,   /* on the connection of an ATTACH: the container's stdin ends; no answer */
 };
 
 struct monitor_request {
@@ -33,8 +36,10 @@ struct monitor_request {
 	int32_t signal;
 	uint32_t fd_mask; /* EXEC: bits 0 to 2, which of stdin, stdout, stderr are sent */
 	char id[LAUNCH_ID_MAX + 1];
-	char reserved[63];
+	uint16_t rows, columns; /* EXEC: size of the terminal, 0: not known */
+	char reserved[58];
 };
+_Static_assert(sizeof(struct monitor_request) == 144, "monitors that run speak this");
 
 enum monitor_reply_kind { MONITOR_DONE = 1, MONITOR_FAILED, MONITOR_STARTED, MONITOR_EXITED };
 

@@ -37,6 +37,7 @@ void server_close(int i)
 	watch_remove(connections[i].fd);
 	close(connections[i].fd);
 	connections[i] = (struct connection){ 0 };
+	attach_closed(i);
 	for (size_t k = 0; k < PROCESSES_MAX; k++) {
 		if (processes[k].kind == PROCESS_FREE || processes[k].connection != i)
 			continue;
@@ -66,6 +67,15 @@ void server_reply(int i, const struct monitor_reply *reply, int fd)
 	}
 	if (sendmsg(connections[i].fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(copy))
 		server_close(i);
+}
+
+bool server_crowded(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < CONNECTIONS_MAX; i++)
+		n += connections[i].fd != 0;
+	return n > CONNECTIONS_MAX - CONNECTIONS_KEPT;
 }
 
 void server_exited(const struct monitor_reply *event)
@@ -182,6 +192,12 @@ static void handle(int i, const struct monitor_request *req, int *fds, int n_fds
 		break;
 	case MONITOR_STOP:
 		stop(i);
+		break;
+	case MONITOR_ATTACH:
+		attach_begin(i, req, fds, n_fds);
+		break;
+	case MONITOR_CLOSE_STDIN:
+		attach_close_stdin(i);
 		break;
 	default:
 		reply_error(i, ERROR_UNIMPLEMENTED, "this monitor does not know the request");
