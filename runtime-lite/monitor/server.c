@@ -65,7 +65,11 @@ void server_reply(int i, const struct monitor_reply *reply, int fd)
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control.space);
 	}
-	if (sendmsg(connections[i].fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(copy))
+	if (sendmsg(connections[i].fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(copy))
+		return;
+	/* A daemon that has left a hundred events unread misses this one, but must not think that we died: it will look at
+	 * the exit files at the next. */
+	if (errno != EAGAIN || !connections[i].subscribed)
 		server_close(i);
 }
 
