@@ -77,14 +77,22 @@ void server_stopped(void);
 /* process.c */
 void process_start(int connection, const struct monitor_request *req, int *fds, int n_fds);
 void process_exec(int connection, const struct monitor_request *req, int *fds, int n_fds);
-int process_spawn_init(struct error *err);
+struct process *process_new(enum process_kind kind, const char *id, int connection);
 struct process *process_find(const char *id);
 void process_sync(uint32_t index);
 void process_stream(uint32_t index);
 void process_reap(void);
-void process_kill_tree(struct process *p);
 void process_kill_all(void);
 bool process_any(void);
+
+/* tree.c */
+enum { EXEC_NAME_BYTES = 24 }; /* "exec-<number>", its cgroup below that of the container */
+void process_kill_tree(struct process *p);
+/* An exec has ended: what it left running goes on as the container's, its cgroup goes away. */
+void process_leave_cgroup(struct process *p);
+
+/* init.c */
+int process_spawn_init(struct error *err);
 
 /* record.c */
 int record_pid(const struct process *p);

@@ -17,7 +17,7 @@
 #include "runtime-lite/monitor/monitor.h"
 #include "runtime-lite/monitor/sys.h"
 
-enum { PLAN_MAX = 32 << 20, KILL_ROUNDS = 200, NAME_BYTES = 24 };
+enum { PLAN_MAX = 32 << 20 };
 
 struct process processes[PROCESSES_MAX];
 static struct error errors[PROCESSES_MAX]; /* of those that failed to start */
@@ -58,7 +58,7 @@ bool process_any(void)
 	return false;
 }
 
-static struct process *process_new(enum process_kind kind, const char *id, int connection)
+struct process *process_new(enum process_kind kind, const char *id, int connection)
 {
 	for (size_t i = 0; i < PROCESSES_MAX; i++) {
 		struct process *p = &processes[i];
@@ -320,7 +320,7 @@ void process_start(int connection, const struct monitor_request *req, int *fds, 
 static int exec_start(struct process *p, struct process *owner, struct plan *plan, const struct monitor_request *req, int *fds,
 	int n_fds, struct error *err)
 {
-	char name[NAME_BYTES];
+	char name[EXEC_NAME_BYTES];
 	struct child c = { .l = &plan->l, .stdio = { -1, -1, -1 }, .target = owner->pidfd, .exec_leaf = name, .rows = req->rows,
 		.columns = req->columns };
 	int next = 1;
@@ -364,7 +364,7 @@ void process_exec(int connection, const struct monitor_request *req, int *fds, i
 	}
 	plan_done(&plan);
 	if (r < 0) {
-		char name[NAME_BYTES];
+		char name[EXEC_NAME_BYTES];
 
 		if (p && p->pid <= 0 && p->track >= 0) {
 			snprintf(name, sizeof(name), "exec-%u", p->number);
@@ -455,41 +455,6 @@ void process_stream(uint32_t index)
 		log_drain(p, (int)(index % 2), false);
 }
 
-static bool kill_members(int track)
-{
-	_cleanup_fd_ int fd = openat(track, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	char text[4096];
-	bool any = false;
-	ssize_t n;
-
-	while (fd >= 0 && (n = read(fd, text, sizeof(text) - 1)) > 0) {
-		text[n] = '\0';
-		for (char *p = text, *end; *p; p = *end ? end + 1 : end) {
-			long pid = strtol(p, &end, 10);
-
-			if (end == p)
-				break;
-			/* A number that was cut at the end of the buffer is a wrong pid: left for the next round. */
-			if (pid > 1 && *end == '\n' && kill((pid_t)pid, SIGKILL) == 0)
-				any = true;
-		}
-	}
-	return any;
-}
-
-/* cgroup.kill does all at once and below, too; v1 has to be asked who is there until nobody is. */
-void process_kill_tree(struct process *p)
-{
-	_cleanup_fd_ int fd = p->track < 0 ? -1 : openat(p->track, "cgroup.kill", O_WRONLY | O_CLOEXEC);
-
-	if (p->pidfd >= 0 && !p->ended)
-		(void)!syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
-	if (fd >= 0 && write(fd, "1", 1) == 1)
-		return;
-	for (int i = 0; p->track >= 0 && i < KILL_ROUNDS && kill_members(p->track); i++)
-		usleep(100);
-}
-
 void process_kill_all(void)
 {
 	for (size_t i = 0; i < PROCESSES_MAX; i++)
@@ -502,30 +467,6 @@ static int exit_status(const siginfo_t *info)
 	return info->si_code == CLD_EXITED ? info->si_status & 255 : 128 + info->si_status;
 }
 
-/* What the exec left running goes on in the container, which then owns it alone. */
-static void remove_exec_cgroup(struct process *p)
-{
-	struct process *owner = &processes[p->owner];
-	char name[NAME_BYTES], text[2048];
-
-	if (owner->kind != PROCESS_CONTAINER || owner->track < 0)
-		return;
-	snprintf(name, sizeof(name), "exec-%u", p->number);
-	for (int round = 0; round < 8 && unlinkat(owner->track, name, AT_REMOVEDIR) < 0 && errno == EBUSY; round++) {
-		_cleanup_fd_ int from = openat(p->track, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-		_cleanup_fd_ int to = openat(owner->track, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-		ssize_t n = from < 0 || to < 0 ? -1 : read(from, text, sizeof(text) - 1);
-
-		if (n < 0)
-			return;
-		text[n] = '\0';
-		for (char *pid = text, *end; (end = strchr(pid, '\n')); pid = end + 1)
-			(void)!write(to, pid, (size_t)(end - pid));
-		if (n == 0)
-			usleep(500); /* the dead are leaving */
-	}
-}
-
 static void start_failed(struct process *p, int status)
 {
 	struct error err = errors[index_of(p)];
@@ -535,7 +476,7 @@ static void start_failed(struct process *p, int status)
 			oom_kills(p->oom) > p->oom_before ? ", out of memory" : "");
 	process_kill_tree(p);
 	if (p->kind == PROCESS_EXEC)
-		remove_exec_cgroup(p);
+		process_leave_cgroup(p);
 	reply_failed(p->connection, &err);
 	process_free(p);
 }
@@ -544,7 +485,7 @@ static void exec_ended(struct process *p, int status)
 {
 	struct monitor_reply reply = { .kind = MONITOR_EXITED, .status = status, .pid = p->pid, .time_ns = now_realtime_ns() };
 
-	remove_exec_cgroup(p);
+	process_leave_cgroup(p);
 	snprintf(reply.id, sizeof(reply.id), "%s", p->id);
 	server_reply(p->connection, &reply, -1);
 	process_free(p);
@@ -605,39 +546,4 @@ void process_reap(void)
 	}
 	if (!process_any())
 		server_stopped();
-}
-
-/* PID 1 of a shared PID namespace: reaps, and sleeps. */
-static _Noreturn void init_main(void)
-{
-	static const char name[] = "pod-init";
-	sigset_t set;
-	int signal;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	prctl(PR_SET_NAME, name, 0, 0, 0);
-	syscall(SYS_close_range, 0, ~0u, 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	for (;;) {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		sigwait(&set, &signal);
-	}
-}
-
-int process_spawn_init(struct error *err)
-{
-	struct process *p = process_new(PROCESS_INIT, "", -1);
-	char path[32];
-
-	p->pid = sys_clone3(CLONE_NEWPID, &p->pidfd, -1);
-	if (p->pid == 0)
-		init_main();
-	if (p->pid < 0)
-		return error_sys(err, errno, "make the pod's PID namespace");
-	p->state = PROCESS_RUNNING;
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)p->pid);
-	monitor.pod_pidns = open(path, O_RDONLY | O_CLOEXEC);
-	return monitor.pod_pidns < 0 ? error_sys(err, errno, "open the pod's PID namespace") : 0;
 }
