@@ -102,7 +102,7 @@ static ssize_t between_members(struct decompress *d, const uint8_t *p, size_t n,
 	if (i == n)
 		return (ssize_t)i;
 	if (d->zeros || p[i] != (d->have_first ? 0x8b : 0x1f))
-		return error_set(err, ERROR_INVALID, "garbage behind the gzip stream");
+		return error_set(err, ERROR_DATA_LOSS, "garbage behind the gzip stream");
 	if (!d->have_first) {
 		d->have_first = true;
 		return (ssize_t)(i + 1);
@@ -118,7 +118,7 @@ static ssize_t between_members(struct decompress *d, const uint8_t *p, size_t n,
 	d->z.next_out = &none;
 	d->z.avail_out = 1;
 	if (inflate(&d->z, Z_NO_FLUSH) != Z_OK)
-		return error_set(err, ERROR_INVALID, "damaged gzip stream");
+		return error_set(err, ERROR_DATA_LOSS, "damaged gzip stream");
 	return (ssize_t)(i + 1);
 }
 
@@ -142,7 +142,7 @@ static int feed_gzip(struct decompress *d, const uint8_t *p, size_t n, struct er
 			d->z.avail_out = OUT_LEN;
 			z = inflate(&d->z, Z_NO_FLUSH);
 			if (z != Z_OK && z != Z_STREAM_END && z != Z_BUF_ERROR)
-				return error_set(err, ERROR_INVALID, "damaged gzip stream: %s", d->z.msg ? d->z.msg : "no text");
+				return error_set(err, ERROR_DATA_LOSS, "damaged gzip stream: %s", d->z.msg ? d->z.msg : "no text");
 			int r = give(d, d->buffer, OUT_LEN - d->z.avail_out, err);
 			if (r < 0)
 				return r;
@@ -164,7 +164,7 @@ static int feed_zstd(struct decompress *d, const uint8_t *p, size_t n, struct er
 		size_t left = ZSTD_decompressStream(d->zstd, &out, &in);
 
 		if (ZSTD_isError(left))
-			return error_set(err, ERROR_INVALID, "damaged zstd stream: %s", ZSTD_getErrorName(left));
+			return error_set(err, ERROR_DATA_LOSS, "damaged zstd stream: %s", ZSTD_getErrorName(left));
 		d->between = left == 0;
 		more = out.pos == out.size;
 		int r = give(d, d->buffer, out.pos, err);
@@ -219,5 +219,5 @@ int decompress_finish(struct decompress *d, struct error *err)
 			return r;
 	}
 	bool whole = d->kind == KIND_GZIP ? d->between && !d->have_first : d->kind == KIND_ZSTD ? d->between : true;
-	return whole ? 0 : error_set(err, ERROR_INVALID, "the compressed stream is truncated");
+	return whole ? 0 : error_set(err, ERROR_DATA_LOSS, "the compressed stream is truncated");
 }

@@ -2,7 +2,7 @@
  * decompress.h - purpose: gzip, zstd or plain bytes in pieces of any size, found by their first bytes. Sans I/O.
  *
  * Several gzip members or zstd frames in a row are one stream; zeros behind gzip are padding, anything else is an error.
- * bzip2 and xz are refused by name. The ratio of what came out to what went in is bounded: see max_ratio.
+ * bzip2 and xz are refused by name; damage is DATA_LOSS. The ratio of what came out to what went in is bounded: see max_ratio.
  */
 #pragma once
 #include "common/base/error.h"
@@ -21,5 +21,5 @@ struct decompress *decompress_new(const struct decompress_options *options);
 struct decompress *decompress_free(struct decompress *d);
 DEFINE_CLEANUP(struct decompress *, decompress_free)
 int decompress_feed(struct decompress *d, const void *p, size_t n, struct error *err) MUST_USE;
-/* INVALID "truncated" when the stream is not complete. */
+/* DATA_LOSS "truncated" when the stream is not complete. */
 int decompress_finish(struct decompress *d, struct error *err) MUST_USE;

@@ -13,6 +13,7 @@ struct layer {
 	uint64_t fed;
 	int root_fd;
 	struct sha256 packed, plain;
+	struct error damage; /* seen on the way; a wrong digest explains it better */
 	struct decompress *decompress;
 	struct tar *tar;
 	struct unpack *unpack;
@@ -67,9 +68,19 @@ int layer_feed(struct layer *layer, const void *p, size_t n, struct error *err)
 	if (layer->size != UINT64_MAX && n > layer->size - layer->fed)
 		return error_set(err, ERROR_DATA_LOSS, "it is longer than the %" PRIu64 " bytes that its manifest says", layer->size);
 	layer->fed += n;
-	if (layer->digest)
-		sha256_add(&layer->packed, p, n);
-	return decompress_feed(layer->decompress, p, n, err);
+	if (!layer->digest)
+		return decompress_feed(layer->decompress, p, n, err);
+	sha256_add(&layer->packed, p, n);
+	if (layer->damage.code != ERROR_OK)
+		return 0;
+	struct error why = ERROR_INIT;
+	int r = decompress_feed(layer->decompress, p, n, &why);
+	/* Damaged: what it was meant to be can only be said when all of it has come. */
+	if (r < 0 && why.code == ERROR_DATA_LOSS)
+		layer->damage = why;
+	else if (r < 0 && err)
+		*err = why;
+	return layer->damage.code != ERROR_OK ? 0 : r;
 }
 
 static int check(struct sha256 *h, const char *want, const char *what, struct error *err)
@@ -90,6 +101,8 @@ int layer_finish(struct layer *layer, struct survey *ret, struct error *err)
 		return error_set(err, ERROR_DATA_LOSS, "it is truncated: %" PRIu64 " of %" PRIu64 " bytes", layer->fed, layer->size);
 	if (layer->digest)
 		r = check(&layer->packed, layer->digest, "digest", err);
+	if (r == 0 && layer->damage.code != ERROR_OK)
+		r = error_set(err, layer->damage.code, "%s", layer->damage.text);
 	if (r == 0)
 		r = decompress_finish(layer->decompress, err);
 	if (r == 0)

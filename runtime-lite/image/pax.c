@@ -8,7 +8,7 @@
 
 static int bad(struct error *err, const char *what)
 {
-	return error_set(err, ERROR_INVALID, "damaged tar archive: extended header: %s", what);
+	return error_set(err, ERROR_DATA_LOSS, "damaged tar archive: extended header: %s", what);
 }
 
 void pax_done(struct pax *pax)
@@ -72,7 +72,7 @@ static int time_value(struct bytes text, int64_t *ret_s, uint32_t *ret_ns)
 static int set_name(char **field, struct bytes value, const char *key, struct error *err)
 {
 	if (memchr(value.ptr, '\0', value.len))
-		return error_set(err, ERROR_INVALID, "damaged tar archive: extended header: a NUL in %s", key);
+		return error_set(err, ERROR_DATA_LOSS, "damaged tar archive: extended header: a NUL in %s", key);
 	if (value.len > TAR_NAME_MAX)
 		return error_set(err, ERROR_INVALID, "%.100s...: a name of more than %d bytes", value.ptr, TAR_NAME_MAX);
 	free(*field);
@@ -86,7 +86,7 @@ static int set_number(bool *have, int64_t *field, struct bytes value, const char
 	if (value.len == 0)
 		return 0;
 	if (integer(value, field) < 0)
-		return error_set(err, ERROR_INVALID, "damaged tar archive: extended header: %s is no number", key);
+		return error_set(err, ERROR_DATA_LOSS, "damaged tar archive: extended header: %s is no number", key);
 	*have = true;
 	return 0;
 }

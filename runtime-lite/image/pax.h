@@ -13,6 +13,6 @@ struct pax {
 };
 
 /* Replaces what `pax` holds. Attributes come from SCHILY.xattr.* and LIBARCHIVE.xattr.*; the last record of a key counts;
- * unknown keys are skipped. INVALID for broken records, numbers out of range, NULs in names, too many attributes. */
+ * unknown keys are skipped. DATA_LOSS for broken records, numbers out of range, NULs in names, too many attributes. */
 int pax_parse(struct pax *pax, const char *text, size_t len, struct error *err) MUST_USE;
 void pax_done(struct pax *pax);

@@ -217,14 +217,17 @@ static int wait_for_message(struct pull *p, struct error *err)
 /* Waits until it is gone. What it died of is an error only if it had not finished. */
 static int reap(struct pull *p, struct error *err)
 {
-	int status;
+	int status = 0;
+	pid_t pid;
 
-	while (waitpid(p->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return error_sys(err, errno, "wait for the pull program");
+	do
+		pid = waitpid(p->pid, &status, 0);
+	while (pid < 0 && errno == EINTR);
 	p->pid = 0;
 	if (p->finished)
 		return 0;
+	if (pid < 0)
+		return error_sys(err, errno, "wait for the pull program");
 	if (WIFSIGNALED(status))
 		return error_set(err, ERROR_INTERNAL, "the pull program was killed by signal %d", WTERMSIG(status));
 	return error_set(err, ERROR_INTERNAL, "the pull program ended with code %d", WEXITSTATUS(status));

@@ -60,7 +60,7 @@ uint64_t tar_content_offset(const struct tar *tar)
 
 static int bad(struct tar *tar, struct error *err, const char *what)
 {
-	return error_set(err, ERROR_INVALID, "not a tar archive, or damaged: %s (header that ends at byte %llu)", what,
+	return error_set(err, ERROR_DATA_LOSS, "not a tar archive, or damaged: %s (header that ends at byte %llu)", what,
 		(unsigned long long)tar->offset);
 }
 
@@ -415,7 +415,7 @@ int tar_finish(struct tar *tar, struct error *err)
 			return 0;
 	}
 	if (tar->offset < TAR_BLOCK)
-		return error_set(err, ERROR_INVALID, "not a tar archive: it has only %llu bytes", (unsigned long long)tar->offset);
-	return error_set(err, ERROR_INVALID, "the archive is truncated (it ends at byte %llu, inside of an entry)",
+		return error_set(err, ERROR_DATA_LOSS, "not a tar archive: it has only %llu bytes", (unsigned long long)tar->offset);
+	return error_set(err, ERROR_DATA_LOSS, "the archive is truncated (it ends at byte %llu, inside of an entry)",
 		(unsigned long long)tar->offset);
 }

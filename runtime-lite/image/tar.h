@@ -53,8 +53,9 @@ struct tar; /* opaque */
 struct tar *tar_new(const struct tar_handler *handler, void *data);
 struct tar *tar_free(struct tar *tar);
 DEFINE_CLEANUP(struct tar *, tar_free)
+/* DATA_LOSS for what is no tar archive or damaged, INVALID for what we do not take. */
 int tar_feed(struct tar *tar, const void *p, size_t n, struct error *err) MUST_USE;
-/* The input has ended: INVALID "truncated" inside of an entry. */
+/* The input has ended: DATA_LOSS "truncated" inside of an entry. */
 int tar_finish(struct tar *tar, struct error *err) MUST_USE;
 /* How many bytes of the entry that entry() was called for begin where in the stream: for random access later. */
 uint64_t tar_content_offset(const struct tar *tar);

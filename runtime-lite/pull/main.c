@@ -8,6 +8,8 @@
 
 #include "common/base/codec.h"
 #include "common/base/log.h"
+#include "runtime-lite/image/hosts.h"
+#include "runtime-lite/image/reference.h"
 #include "runtime-lite/pull/fetch.h"
 #include "runtime-lite/pull/load.h"
 #include "runtime-lite/pull/opaque.h"
@@ -118,6 +120,25 @@ static int take_request(struct pull *p, struct error *err)
 	return r;
 }
 
+/* The administrator's certificates can be anywhere. Troubles with hosts.toml are reported when it is read again. */
+static void add_certificates(const struct pull *p, struct strv *readable)
+{
+	_cleanup_(reference_done) struct reference ref = { 0 };
+	_cleanup_(endpoints_done) struct endpoints hosts = { 0 };
+
+	if (reference_parse(p->reference, &ref, NULL) < 0 ||
+		hosts_load(p->registry_config_dir, ref.registry, false, &hosts, NULL) < 0)
+		return;
+	for (size_t i = 0; i < hosts.n; i++) {
+		for (size_t k = 0; k < hosts.v[i].ca.n; k++)
+			strv_add(readable, hosts.v[i].ca.v[k]);
+		if (hosts.v[i].client_cert) {
+			strv_add(readable, hosts.v[i].client_cert);
+			strv_add(readable, hosts.v[i].client_key);
+		}
+	}
+}
+
 static int work(struct pull *p, struct error *err)
 {
 	bool load = str_eq(p->op, "load"), landlock;
@@ -130,6 +151,8 @@ static int work(struct pull *p, struct error *err)
 	if (r < 0)
 		return r;
 	strv_add(&readable, p->registry_config_dir);
+	if (!load)
+		add_certificates(p, &readable);
 	struct sandbox sandbox = { .root_fd = p->layout.root_fd, .input_fd = load ? INPUT_FD : -1, .readable = &readable,
 		.max_file_bytes = p->max_layer_bytes };
 	r = sandbox_enter(&sandbox, &landlock, err);

@@ -68,11 +68,13 @@ static int allow_fd(int ruleset, int fd, uint64_t rights)
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
 }
 
-static int allow_path(int ruleset, const char *path, uint64_t rights)
+/* What is not there, or cannot be named to Landlock, just stays forbidden. */
+static void allow_path(int ruleset, const char *path, uint64_t rights)
 {
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
 
-	return fd < 0 ? 0 : allow_fd(ruleset, fd, rights);
+	if (fd >= 0)
+		(void)!allow_fd(ruleset, fd, rights);
 }
 
 /* Name resolution, TLS, shared libraries that glibc loads late (NSS), and our own view of directory descriptors. */
@@ -102,9 +104,9 @@ static int lock_files(const struct sandbox *s, bool *ret_landlock, struct error 
 		r = r == -EBADFD ? 0 : r;
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(readable); i++)
-		r = allow_path(ruleset, readable[i], READ_RIGHTS);
+		allow_path(ruleset, readable[i], READ_RIGHTS);
 	for (size_t i = 0; r == 0 && i < s->readable->n; i++)
-		r = allow_path(ruleset, s->readable->v[i], READ_RIGHTS);
+		allow_path(ruleset, s->readable->v[i], READ_RIGHTS);
 	if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		r = -errno;
 	if (r < 0)

@@ -82,7 +82,9 @@ trouble() { # NAME FAULT TEXT [TAG]
 	clean_after "$1"
 	fault one ""
 }
-trouble "wrong digest of a layer" "kind=digest&match=blobs" "wrong digest: sha256:" plain
+trouble "wrong digest of a configuration" "kind=digest&match=blobs" "configuration: wrong digest: sha256:"
+trouble "wrong digest of a layer" "kind=digest&match=blobs/$(layer_of "$layout" 1 0)" "wrong digest: sha256:"
+trouble "wrong digest of a plain layer" "kind=digest&match=blobs/$(layer_of "$layout" plain 0)" "wrong digest: sha256:" plain
 trouble "wrong digest of a manifest" "kind=digest&match=manifests/sha256" "the manifest has the wrong digest"
 trouble "garbage instead of a layer" "kind=garbage&match=blobs" "wrong digest"
 trouble "truncated blob" "kind=truncate&match=blobs" "it is truncated:"
@@ -204,9 +206,15 @@ if command -v openssl >/dev/null; then
 	cp "$dir/cert.pem" "$certs/$tls/ca.pem"
 	printf 'server = "https://%s"\nca = "ca.pem"\n' "$tls" >"$certs/$tls/hosts.toml"
 	has "https: its CA in hosts.toml" sha256: pull_with --certs "$certs" "$tls/app:1"
+	fresh
+	mv "$certs/$tls/ca.pem" "$dir/elsewhere.pem"
+	printf 'server = "https://%s"\nca = "%s"\n' "$tls" "$dir/elsewhere.pem" >"$certs/$tls/hosts.toml"
+	has "https: its CA in another place" sha256: pull_with --certs "$certs" "$tls/app:1"
+	printf 'server = "https://%s"\nca = "nosuch.pem"\n' "$tls" >"$certs/$tls/hosts.toml"
+	fails "https: a CA that is not there" "certs.d/$tls/nosuch.pem: no such file" pull_with --certs "$certs" "$tls/app:1"
 	printf 'server = "https://%s"\nskip_verify = true\n' "$tls" >"$certs/$tls/hosts.toml"
 	has "https: skip_verify" sha256: pull_with --certs "$certs" "$tls/app:multi"
-	rm "$certs/$tls/hosts.toml" "$certs/$tls/ca.pem"
+	rm "$certs/$tls/hosts.toml"
 	cp "$dir/cert.pem" "$certs/$tls/ca.crt"
 	fresh
 	has "https: *.crt beside, as Docker has it" sha256: pull_with --certs "$certs" "$tls/app:1"

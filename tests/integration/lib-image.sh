@@ -122,6 +122,16 @@ config_of() { # LAYOUT TAG
 		print(json.load(open(layout + "/blobs/sha256/" + d["digest"][7:]))["config"]["digest"])
 	END
 }
+# The digest of its layer number N.
+layer_of() { # LAYOUT TAG N
+	python3 - "$@" <<-'END'
+		import json, sys
+		layout, tag, n = sys.argv[1:]
+		index = json.load(open(layout + "/index.json"))
+		d = [d for d in index["manifests"] if d["annotations"]["org.opencontainers.image.ref.name"] == tag][0]
+		print(json.load(open(layout + "/blobs/sha256/" + d["digest"][7:]))["layers"][int(n)]["digest"])
+	END
+}
 # How often configurations were fetched, by the log of the registry "one".
 config_fetches() {
 	curl -s "http://127.0.0.1:${ports[one]}/log" | grep -cE "$(config_of "$layout" 1)|$(config_of "$layout" plain)"

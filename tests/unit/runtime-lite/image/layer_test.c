@@ -140,7 +140,7 @@ START_TEST(good_case)
 END_TEST
 
 /* Damage: what to do to the packed bytes, and what must be said. */
-enum damage { NONE, CUT_HALF, CUT_ONE, FLIP, LONGER, GARBAGE_BEHIND, WRONG_DIGEST, WRONG_DIFF_ID, WRONG_SIZE, EMPTY };
+enum damage { NONE, CUT_HALF, CUT_ONE, FLIP, FLIP_RIGHT, LONGER, GARBAGE_BEHIND, WRONG_DIGEST, WRONG_DIFF_ID, WRONG_SIZE, EMPTY };
 
 static const struct {
 	const char *name;
@@ -159,9 +159,13 @@ static const struct {
 	{ "half of it, size not known", GZIP, CUT_HALF, false, "wrong digest", ERROR_DATA_LOSS },
 	{ "one byte more than said", GZIP, LONGER, true, "longer than", ERROR_DATA_LOSS },
 	{ "size too small in the manifest", PLAIN, WRONG_SIZE, true, "longer than", ERROR_DATA_LOSS },
-	{ "flipped bit in gzip", GZIP, FLIP, true, "damaged gzip", ERROR_INVALID },
-	{ "flipped bit in zstd", ZSTD, FLIP, true, "damaged zstd", ERROR_INVALID },
-	{ "garbage behind gzip", GZIP, GARBAGE_BEHIND, false, "garbage behind", ERROR_INVALID },
+	{ "flipped bits in gzip", GZIP, FLIP, true, "wrong digest: ", ERROR_DATA_LOSS },
+	{ "flipped bits in zstd", ZSTD, FLIP, true, "wrong digest: ", ERROR_DATA_LOSS },
+	{ "flipped bits in tar", PLAIN, FLIP, true, "wrong digest: ", ERROR_DATA_LOSS },
+	{ "flipped bits, size not known", GZIP, FLIP, false, "wrong digest: ", ERROR_DATA_LOSS },
+	{ "flipped bits in gzip, right digest", GZIP, FLIP_RIGHT, true, "damaged gzip", ERROR_DATA_LOSS },
+	{ "flipped bits in zstd, right digest", ZSTD, FLIP_RIGHT, true, "damaged zstd", ERROR_DATA_LOSS },
+	{ "garbage behind gzip, right digest", GZIP, GARBAGE_BEHIND, false, "garbage behind", ERROR_DATA_LOSS },
 	{ "nothing", PLAIN, EMPTY, true, "truncated", ERROR_DATA_LOSS },
 };
 
@@ -185,6 +189,7 @@ START_TEST(damaged_case)
 		packed.len--;
 		break;
 	case FLIP:
+	case FLIP_RIGHT:
 		packed.buf[packed.len / 2] ^= 0x10;
 		packed.buf[packed.len / 2 + 1] ^= 0x55;
 		packed.buf[packed.len / 2 + 2] ^= 0xff;
@@ -208,6 +213,8 @@ START_TEST(damaged_case)
 	default:
 		break;
 	}
+	if (damaged[_i].damage == FLIP_RIGHT || damaged[_i].damage == GARBAGE_BEHIND)
+		digest_of(&packed, digest);
 	int r = run(&packed, &want, &(struct layer_limits){ 0 }, 1000, &survey, &err);
 	ck_assert_msg(r < 0, "%s was taken", damaged[_i].name);
 	ck_assert_msg(strstr(err.text, damaged[_i].why), "%s: %s", damaged[_i].name, err.text);
