@@ -132,6 +132,13 @@ static int log_path(void *data, const char *ns, const char *pod, const char *con
 	return node_container_log_path(d->node, ns, pod, container, previous, ret_path, err);
 }
 
+static int stream_url(void *data, const struct stream_wanted *wanted, stream_url_cb cb, void *cb_data, struct error *err)
+{
+	struct daemon *d = data;
+
+	return node_stream_url(d->node, wanted, cb, cb_data, err);
+}
+
 static int start_api(struct daemon *d, struct error *err)
 {
 	const struct option_values *o = d->options;
@@ -146,6 +153,7 @@ static int start_api(struct daemon *d, struct error *err)
 			.root_dir = option_string(o, "root-dir"),
 			.kubeconfig = option_string(o, "api-kubeconfig"),
 			.log_path = log_path,
+			.stream_url = stream_url,
 			.data = d,
 		},
 		&d->api, err);

@@ -57,7 +57,7 @@ static bool allowed(const struct api_call *call)
 
 	if (call->route.kind == KIND_EVENT)
 		return reads || str_eq(call->request->method, "POST") || str_eq(call->request->method, "PATCH");
-	return reads && call->route.kind != KIND_SECRET && !str_eq(call->route.sub, "log");
+	return reads && call->route.kind != KIND_SECRET && (!*call->route.sub || str_eq(call->route.sub, "status"));
 }
 
 static void not_allowed(const struct api_call *call)
@@ -67,11 +67,16 @@ static void not_allowed(const struct api_call *call)
 		call->request->method);
 }
 
+static bool is_stream(const char *sub)
+{
+	return str_eq(sub, "exec") || str_eq(sub, "attach") || str_eq(sub, "portforward");
+}
+
 static bool sub_known(const struct route *r)
 {
 	if (!*r->sub)
 		return true;
-	if (r->kind == KIND_POD && (str_eq(r->sub, "log") || str_eq(r->sub, "eviction")))
+	if (r->kind == KIND_POD && (str_eq(r->sub, "log") || str_eq(r->sub, "eviction") || is_stream(r->sub)))
 		return true;
 	return kind_info(r->kind)->status && str_eq(r->sub, "status");
 }
@@ -101,7 +106,9 @@ static void item(const struct api_call *call)
 		api_logs(call);
 	else if (str_eq(sub, "eviction") && str_eq(method, "POST"))
 		api_create(call);
-	else if (str_eq(sub, "log") || str_eq(sub, "eviction"))
+	else if (is_stream(sub) && (get || str_eq(method, "POST")))
+		api_stream(call);
+	else if (str_eq(sub, "log") || str_eq(sub, "eviction") || is_stream(sub))
 		not_allowed(call);
 	else if (get && api_query_bool(call->exchange, "watch"))
 		api_watch(call);
@@ -234,6 +241,7 @@ int local_api_start(const struct local_api_options *options, struct local_api **
 	api->objects = options->objects;
 	api->files = options->files;
 	api->log_path = options->log_path;
+	api->stream_url = options->stream_url;
 	api->data = options->data;
 	make_default_namespace(api->objects);
 	api->endpoints = endpoints_start(api->loop, api->objects);
@@ -268,6 +276,7 @@ void local_api_stop(struct local_api *api, void (*stopped)(void *data), void *da
 	objects_unsubscribe(api->objects, api);
 	watch_stop(api);
 	logs_stop(api);
+	tunnels_stop(api);
 	endpoints_stop(api->endpoints);
 	api->open = MAX(n, 1u);
 	for (unsigned i = 0; i < n; i++)

@@ -2,6 +2,7 @@
  * api.h - purpose: the standalone Kubernetes API: the node's objects over HTTP on a Unix socket and on loopback TLS.
  */
 #pragma once
+#include "kubelet-lite/cri/stream.h"
 #include "kubelet-lite/source/file.h"
 #include "kubelet-lite/store/objects.h"
 
@@ -18,6 +19,8 @@ struct local_api_options {
 	/* Path of a container's log; the worker's node_container_log_path(). */
 	int (*log_path)(void *data, const char *ns, const char *pod, const char *container, bool previous, char **ret_path,
 		struct error *err);
+	/* The runtime's URL for an exec, attach or port-forward; the worker's node_stream_url(). NULL: there are none. */
+	int (*stream_url)(void *data, const struct stream_wanted *wanted, stream_url_cb cb, void *cb_data, struct error *err);
 	void *data;
 };
 

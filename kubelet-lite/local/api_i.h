@@ -16,6 +16,7 @@ enum {
 
 struct watcher;
 struct log_stream;
+struct tunnel;
 
 struct local_api {
 	uv_loop_t *loop;
@@ -23,6 +24,7 @@ struct local_api {
 	struct file_source *files;
 	int (*log_path)(void *data, const char *ns, const char *pod, const char *container, bool previous, char **ret_path,
 		struct error *err);
+	int (*stream_url)(void *data, const struct stream_wanted *wanted, stream_url_cb cb, void *cb_data, struct error *err);
 	void *data;
 	struct http_server *servers[2];
 	struct tls_server *tls;
@@ -32,6 +34,7 @@ struct local_api {
 	uint64_t told[32]; /* resourceVersions that watchers were told of last */
 	unsigned next_told;
 	struct log_stream *logs;
+	struct tunnel *tunnels;
 	struct endpoints *endpoints;
 	unsigned open; /* servers not yet closed */
 	void (*stopped)(void *data);
@@ -66,6 +69,7 @@ void api_get(const struct api_call *call);    /* list.c */
 void api_list(const struct api_call *call);   /* list.c */
 void api_watch(const struct api_call *call);  /* watch.c */
 void api_logs(const struct api_call *call);   /* logs.c */
+void api_stream(const struct api_call *call); /* stream.c: exec, attach, portforward */
 void api_create(const struct api_call *call); /* write.c */
 void api_update(const struct api_call *call);
 void api_patch(const struct api_call *call);
@@ -80,6 +84,11 @@ void watch_stop(struct local_api *api);
 /* logs.c: something about a pod has changed; streams of its containers may be at their end. */
 void logs_pod_changed(struct local_api *api, const struct object *pod);
 void logs_stop(struct local_api *api);
+/* The container that is meant: of the query, by annotation, or the only one; NULL: answered. */
+char *api_choose_container(const struct api_call *call, const json_t *tree) MUST_USE;
+
+/* tunnel.c: ends all of them. */
+void tunnels_stop(struct local_api *api);
 
 /* kubeconfig.c: keys under <root_dir>/api, made when missing or about to expire; *ret_token. */
 int kubeconfig_prepare(const struct local_api_options *options, struct tls_server **ret, char **ret_token,

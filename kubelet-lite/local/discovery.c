@@ -38,7 +38,7 @@ static json_t *words(const char *list)
 
 /* Sub-resources: name, verb. */
 static const char *const POD_SUBS[][2] = { { "pods/log", "get" }, { "pods/status", "get,patch,update" },
-	{ "pods/eviction", "create" } };
+	{ "pods/eviction", "create" }, { "pods/exec", "create,get" }, { "pods/attach", "create,get" }, { "pods/portforward", "create,get" } };
 
 static json_t *resource_list(const char *group, const char *version)
 {

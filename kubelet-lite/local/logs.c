@@ -340,8 +340,7 @@ static bool has_container(const json_t *tree, const char *name, struct str *ret_
 	return found;
 }
 
-/* The container that is meant; NULL: answered. */
-static char *choose_container(const struct api_call *call, const json_t *tree)
+char *api_choose_container(const struct api_call *call, const json_t *tree)
 {
 	_cleanup_free_ char *given = http_query(call->exchange, "container");
 	_cleanup_(str_done) struct str names = STR_INIT;
@@ -496,7 +495,7 @@ void api_logs(const struct api_call *call)
 		return;
 	}
 	_cleanup_json_ json_t *tree = object_tree(o);
-	_cleanup_free_ char *container = choose_container(call, tree);
+	_cleanup_free_ char *container = api_choose_container(call, tree);
 
 	if (!container)
 		return;

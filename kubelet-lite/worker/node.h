@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "common/base/str.h"
+#include "kubelet-lite/cri/stream.h"
 #include "kubelet-lite/model/pod.h"
 #include "kubelet-lite/store/objects.h"
 
@@ -45,6 +46,8 @@ void node_stop(struct node *node, void (*stopped)(void *data), void *data);
  * the API answers: NOT_FOUND, or INVALID with `container "c" in pod "p" is waiting to start: ContainerCreating`. */
 int node_container_log_path(struct node *node, const char *ns, const char *pod, const char *container, bool previous,
 	char **ret_path, struct error *err) MUST_USE;
+/* Asks the runtime for the URL of a stream to a running container or pod. NOT_FOUND, PRECONDITION: then cb is not called. */
+int node_stream_url(struct node *node, const struct stream_wanted *wanted, stream_url_cb cb, void *data, struct error *err) MUST_USE;
 /* Does the runtime answer? For /healthz. */
 bool node_healthy(const struct node *node);
 /* Prometheus text. */
