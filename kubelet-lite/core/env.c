@@ -271,6 +271,13 @@ int env_build(const struct pod *pod, const struct container *container, const st
 	return 0;
 }
 
+void env_static(const struct container *container, struct env *ret)
+{
+	for (size_t i = 0; i < container->n_env; i++)
+		if (container->env[i].kind == ENV_VALUE)
+			env_set(ret, container->env[i].name, env_expand(container->env[i].value, ret, NULL));
+}
+
 static char *variable_name(const char *service)
 {
 	char *name = xstrdup(service);

@@ -41,6 +41,9 @@ int env_build(const struct pod *pod, const struct container *container, const st
  * NULL). Owned by the caller. */
 char *env_expand(const char *text, const struct env *env, bool *ret_missing) MUST_USE;
 
+/* Only what the manifest gives as plain values. */
+void env_static(const struct container *container, struct env *ret);
+
 /* A downward API field as text, owned by the caller; NULL when it is none. */
 char *env_field(const struct pod *pod, const char *path, const struct env_sources *sources) MUST_USE;
 /* limits.* or requests.* of a container as text, owned by the caller. */

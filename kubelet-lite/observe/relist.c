@@ -24,7 +24,6 @@ struct relist {
 	struct rpc_request *events;
 	unsigned open_handles;
 	unsigned calls;
-	struct map held; /* uids of orphans that are left alone; values mean nothing */
 };
 
 /* What the lists say of one pod. */
@@ -109,15 +108,25 @@ static void stop_orphan(struct relist *r, const char *uid)
 	int64_t grace = MAX((int64_t)1, MIN(pod->grace_seconds, (int64_t)INT32_MAX));
 
 	if (orphan_held(r->node, pod)) {
-		if (!map_get(&r->held, uid))
+		if (!map_get(&r->node->held, uid))
 			log_warning("pod=%s/%s uid=%s: its manifest is broken; leaving it as it is", pod->ns, pod->name, uid);
-		map_put(&r->held, uid, r);
+		map_put(&r->node->held, uid, r);
 		pod_free(pod);
 		return;
 	}
-	map_remove(&r->held, uid);
+	map_remove(&r->node->held, uid);
 	log_info("pod=%s/%s uid=%s: no object wants it any more; stopping it", pod->ns, pod->name, uid);
 	pod_stop(node_add_orphan(r->node, pod), true, grace * SECOND_NS);
+}
+
+/* Held ones that are gone, or wanted again. */
+static void drop_held(struct node *node, const struct map *groups)
+{
+	struct map_iter it = MAP_ITER_INIT;
+
+	while (map_next(&node->held, &it))
+		if (!map_get(groups, it.key) || node_worker(node, it.key))
+			map_remove(&node->held, it.key);
 }
 
 static void compare(struct relist *r)
@@ -148,11 +157,16 @@ static void compare(struct relist *r)
 
 		if (w->signature && !map_get(&groups, it.key))
 			observe_pod(w);
+		if (w->wait_list) {
+			w->wait_list = false;
+			pod_kick(w);
+		}
 	}
+	drop_held(r->node, &groups);
 	map_done(&live);
 	map_done_values(&groups, free);
 	if (first)
-		end_sweep(r->node, &r->held);
+		end_sweep(r->node, &r->node->held);
 }
 
 static void lists_done(struct relist *r)
@@ -175,10 +189,8 @@ static void lists_done(struct relist *r)
 
 static void maybe_free(struct relist *r)
 {
-	if (r->stopped && r->open_handles == 0 && r->calls == 0) {
-		map_done(&r->held);
+	if (r->stopped && r->open_handles == 0 && r->calls == 0)
 		free(r);
-	}
 }
 
 static void answered(struct relist *r, const struct error *status)
@@ -221,6 +233,12 @@ static void start_list(struct relist *r)
 	r->calls += 2;
 	cri_call(r->node->cri, CRI_LIST_POD_SANDBOX, &sandboxes, 0, on_sandboxes, r);
 	cri_call(r->node->cri, CRI_LIST_CONTAINERS, &containers, 0, on_containers, r);
+}
+
+void relist_now(struct relist *r)
+{
+	if (!r->stopped)
+		start_list(r);
 }
 
 static void on_event(void *data, const void *message)

@@ -8,5 +8,7 @@
 #include "kubelet-lite/worker/node_i.h"
 
 struct relist *relist_start(struct node *node, uint64_t period_ms);
+/* Lists now, not at the next turn. */
+void relist_now(struct relist *relist);
 /* Handles are closed in the background. */
 void relist_stop(struct relist *relist);

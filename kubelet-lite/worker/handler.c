@@ -7,6 +7,7 @@
 #include "kubelet-lite/worker/handler.h"
 
 #include "common/net/sock.h"
+#include "kubelet-lite/worker/grpc_check.h"
 #include "kubelet-lite/worker/http_get.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct handler_run {
 	void *data;
 	struct rpc_request *rpc;
 	struct http_get *http;
+	struct grpc_check *grpc;
 	uv_tcp_t *tcp;
 	uv_connect_t connect;
 	unsigned handles;
@@ -56,6 +58,9 @@ static void close_all(struct handler_run *run)
 	if (run->http)
 		http_get_cancel(run->http);
 	run->http = NULL;
+	if (run->grpc)
+		grpc_check_cancel(run->grpc);
+	run->grpc = NULL;
 	if (run->tcp && !run->tcp_closing) {
 		run->tcp_closing = true;
 		uv_close((uv_handle_t *)run->tcp, on_closed);
@@ -147,7 +152,15 @@ static void start_exec(struct handler_run *run, const struct handler *h, const s
 	run->rpc = cri_call(t->cri, CRI_EXEC_SYNC, &request, t->timeout_ms ? t->timeout_ms : CRI_NO_DEADLINE, on_exec, run);
 }
 
-/* ---- http and tcp */
+/* ---- http, tcp and grpc */
+
+static void on_grpc(void *data, bool serving, const char *text)
+{
+	struct handler_run *run = data;
+
+	run->grpc = NULL;
+	finish(run, serving ? PROBE_OK : PROBE_FAILED, text);
+}
 
 static void on_http(void *data, int status, const char *text)
 {
@@ -203,6 +216,10 @@ static void start_network(struct handler_run *run, const struct handler *h, cons
 		start_tcp(run, t, &address);
 		return;
 	}
+	if (h->kind == HANDLER_GRPC) {
+		run->grpc = grpc_check_start(t->loop, &address, text, h->service, t->user_agent, on_grpc, run);
+		return;
+	}
 	run->outcome = t->any_status ? PROBE_OK : PROBE_FAILED;
 	run->http = http_get_start(t->loop, &address, h, t->address, t->port, t->user_agent, on_http, run);
 }
@@ -222,6 +239,7 @@ struct handler_run *handler_start(const struct handler *h, const struct handler_
 		break;
 	case HANDLER_HTTP:
 	case HANDLER_TCP:
+	case HANDLER_GRPC:
 		start_network(run, h, t);
 		break;
 	case HANDLER_SLEEP:

@@ -296,13 +296,13 @@ static void take(struct connection *c, const char *p, size_t len)
 		return;
 	}
 	int r = tls_conn_feed(c->tls, p, len, &plain, &c->out, &err);
-	if (r < 0) {
+	/* The answer and the close may come at once. */
+	if (plain.len)
+		feed(c, plain.buf, plain.len);
+	if (c->get && r < 0)
 		finish(c->get, 0, err.text);
-	} else {
+	else if (c->get)
 		flush(c);
-		if (c->get && plain.len)
-			feed(c, plain.buf, plain.len);
-	}
 	str_done(&plain);
 }
 

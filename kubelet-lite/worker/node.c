@@ -165,6 +165,11 @@ static void add_worker(struct node *node, struct pod *pod)
 	struct pod_worker *w = pod_worker_new(node, pod, false);
 
 	map_put(&node->workers, pod->uid, w);
+	/* Its broken manifest may have been mended into another version. */
+	if (node->held.count) {
+		w->wait_list = true;
+		relist_now(node->relist);
+	}
 	if (pod->deleting)
 		pod_stop(w, true,
 			(pod->deletion_grace_seconds >= 0 ? pod->deletion_grace_seconds : pod->grace_seconds) * SECOND_NS);
@@ -445,6 +450,7 @@ int node_start(const struct node_options *o, struct node **ret, struct error *er
 static void node_free(struct node *node)
 {
 	map_done(&node->workers);
+	map_done(&node->held);
 	strv_done(&node->masked_paths);
 	strv_done(&node->cluster_dns);
 	strv_done(&node->unsafe_sysctls);

@@ -73,6 +73,7 @@ struct node {
 	char *runtime_problem; /* of the conditions RuntimeReady, NetworkReady; NULL */
 	struct image_pulls *pulls;
 	struct relist *relist;
+	struct map held; /* uids of orphans that are left alone (their manifest is broken); values mean nothing */
 	struct node_object *node_object;
 	uint64_t count_starts, count_restarts, count_pulls, count_reconciles;
 };
@@ -100,6 +101,7 @@ struct pod_worker {
 	struct pod_want want;
 	struct pod_seen seen;
 	struct container_run *run; /* as pod->containers */
+	bool wait_list; /* for a look at the runtime: an earlier version of it may run there */
 	bool orphan;    /* found in the runtime; there is no such object */
 	bool admitted;  /* admission has been passed, or refused (want.reject) */
 	bool adopted;   /* the first observation has been folded in */

@@ -326,7 +326,7 @@ void pod_reconcile(struct pod_worker *w)
 		return;
 	if (!observed(w, now) && !w->adopted)
 		return;
-	if (!w->seen.observed || !w->admitted || node_name_taken(w->node, w)) {
+	if (!w->seen.observed || !w->admitted || w->wait_list || node_name_taken(w->node, w)) {
 		pod_write_status(w);
 		return;
 	}

@@ -104,6 +104,28 @@ static bool wanted(const struct probe_task *t)
 	return node_now(w->node) - c->now.started_ns >= delay;
 }
 
+/* A probe's command with $(VAR) replaced, by what the manifest itself says of the environment. */
+static struct handler expanded(struct arena *arena, const struct container *spec, const struct handler *handler)
+{
+	struct handler out = *handler;
+	struct env env = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; i < handler->command.n; i++)
+		any = any || strstr(handler->command.v[i], "$(") || strstr(handler->command.v[i], "$$");
+	if (handler->kind != HANDLER_EXEC || !any)
+		return out;
+	env_static(spec, &env);
+	out.command.v = arena_array(arena, out.command.n, sizeof(*out.command.v));
+	for (size_t i = 0; i < out.command.n; i++) {
+		_cleanup_free_ char *word = env_expand(handler->command.v[i], &env, NULL);
+
+		out.command.v[i] = arena_strdup(arena, word);
+	}
+	env_done(&env);
+	return out;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	struct probe_task *t = timer->data;
@@ -115,7 +137,10 @@ static void on_timer(uv_timer_t *timer)
 
 	if (!wanted(t))
 		return;
-	t->check = handler_start(&probe->handler,
+	struct arena arena = ARENA_INIT;
+	struct handler handler = expanded(&arena, spec, &probe->handler);
+
+	t->check = handler_start(&handler,
 		&(struct handler_target){ .loop = w->node->loop,
 			.cri = w->node->cri,
 			.container_id = t->instance,
@@ -124,6 +149,7 @@ static void on_timer(uv_timer_t *timer)
 			.user_agent = "kube-probe/1.36",
 			.timeout_ms = (uint64_t)probe->timeout_seconds * 1000 },
 		on_checked, t);
+	arena_done(&arena);
 }
 
 static uint64_t spread(const char *id)
