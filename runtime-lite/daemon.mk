@@ -2,17 +2,26 @@
 LIBS_runtime-lite := libseccomp libcap libmnl libnftnl
 PROGRAMS_DIRS_runtime-lite := monitor pull
 
-# The monitor: static, not PIE (fewest dirty pages), without sanitizer runtimes; UBSan traps there.
+# The monitor: static, not PIE, and on the common architectures with a C library of its own (fewest dirty pages, see
+# monitor/libc/libc.h); without sanitizer runtimes: UBSan traps there.
 MONITOR := $(B)/libexec/runtime-lite/monitor
 MONITOR_SRC := $(wildcard runtime-lite/monitor/*.c) runtime-lite/spec/launch_codec.c common/base/error.c
+MONITOR_ARCH := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 MONITOR_CFLAGS = $(BASE_CFLAGS) -Os -g -fno-pie -fstack-protector-strong -fno-asynchronous-unwind-tables \
             $(if $(SANITIZE),-fsanitize=undefined -fsanitize-undefined-trap-on-error) $(CPPFLAGS)
+MONITOR_LDFLAGS := -static -no-pie -Wl,--gc-sections,-z,noseparate-code,--build-id
+ifneq ($(filter x86_64 aarch64,$(MONITOR_ARCH)),)
+MONITOR_SRC += $(wildcard runtime-lite/monitor/libc/*.c)
+MONITOR_CFLAGS += -ffreestanding -fno-builtin -fno-tree-loop-distribute-patterns \
+            $(if $(filter x86_64,$(MONITOR_ARCH)),-mstack-protector-guard=global)
+MONITOR_LDFLAGS += -nostdlib -Wl,-z,norelro
+endif
 $(B)/monitor/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(MONITOR_CFLAGS) -c -o $@ $<
 $(MONITOR): $(MONITOR_SRC:%.c=$(B)/monitor/%.o)
 	@mkdir -p $(@D)
-	$(CC) -static -no-pie -Wl,--gc-sections,-z,noseparate-code -o $@.new $^
+	$(CC) $(MONITOR_LDFLAGS) -o $@.new $^ $(if $(filter -nostdlib,$(MONITOR_LDFLAGS)),-lgcc)
 	mv -f $@.new $@
 all runtime-lite: $(MONITOR)
 
