@@ -35,7 +35,14 @@ both_answer() { # both_answer ADDRESS: within 40 tries both pods were seen
 	return 1
 }
 node_ip() { ip -4 -o addr show scope global | awk '{ sub(/\/.*/, "", $4); print $4; exit }'; }
-ids_unchanged() { [ "$(ids)" = "$(cat /tmp/ids)" ] && [ "$(restarts)" = "$(cat /tmp/restarts)" ]; }
+ids_unchanged() {
+	[ "$(ids)" = "$(cat /tmp/ids)" ] && [ "$(restarts)" = "$(cat /tmp/restarts)" ] && return 0
+	ids | diff /tmp/ids -
+	get /api/v1/events | jq -r '.items[] | "\(.lastTimestamp) \(.reason): \(.message)"' | sort | tail -n 12
+	ids >/tmp/ids # the next step is judged by itself
+	restarts >/tmp/restarts
+	return 1
+}
 give_up() {
 	journalctl -b --no-pager -n 150 -u runtime-lite -u kubelet-lite -u proxy-lite
 	echo "not ok - $1"
