@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "common/sys/file.h"
+
 #ifndef LANDLOCK_ACCESS_FS_REFER
 #define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
 #endif
@@ -194,6 +196,8 @@ int sandbox_enter(const struct sandbox *s, bool *ret_landlock, struct error *err
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they reserve terabytes */
 	lower_limit(RLIMIT_AS, 3ull << 30); /* three threads with a zstd window of 128 MiB each, and room */
 #endif
+	/* The daemon is the last that the kernel kills when memory is short; its children that read strangers' bytes are not. */
+	(void)!file_write(AT_FDCWD, "/proc/self/oom_score_adj", "500", NULL);
 	signal(SIGXFSZ, SIG_IGN); /* write() says EFBIG */
 	signal(SIGPIPE, SIG_IGN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

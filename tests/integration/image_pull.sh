@@ -155,6 +155,28 @@ has "what it left is cleaned up at the next start" "" tool list
 clean_after "a killed requester"
 fault one ""
 
+# Killed anywhere: whatever the moment, the store can be opened, and what it lists is whole.
+fresh
+whole() { # every image that is listed has all its layers, as they were made
+	local id
+	for id in $(tool list | cut -d' ' -f1); do tool acquire "$id" c >/dev/null && tool release c || return 1; done
+}
+bad=
+for i in $(seq 24); do
+	pull_alone "$ref:1" >/dev/null 2>&1 &
+	pull_pid=$!
+	sleep "0.0$((i % 8))$((RANDOM % 10))"
+	if [ $((i % 3)) = 0 ]; then pkill -9 -P $pull_pid; else kill -9 $pull_pid 2>/dev/null; fi
+	wait $pull_pid 2>/dev/null
+	whole || bad="$bad $i"
+	[ $((i % 5)) != 0 ] || tool rm "$ref:1" || bad="$bad rm$i"
+done 2>/dev/null
+is "a store whose pulls are killed at any moment stays whole" "" echo $bad
+has "and serves the next one" sha256: pull "$ref:1"
+check "with whole layers" same_tree "$ref:1" "$dir/a" "$dir/b"
+until_true 5 eval '[ -z "$(pgrep -f "^pull $ref")" ]'
+clean_after "killed pulls"
+
 # Together.
 fresh
 fault one "kind=slow&match=blobs"
