@@ -297,6 +297,20 @@ static void fill_filter(const struct base_config *config, struct base_chain *cha
 	expr_verdict(rule, NFT_JUMP, "unserved");
 }
 
+/* Sources that a load balancer's address is not open to; whoever they are, pods and the node too. */
+static void fill_guard(const struct base_config *config, struct base_chain *chain)
+{
+	for (unsigned v6 = 0; v6 < 2; v6++) {
+		struct nftnl_rule *rule = rule_add(config, chain);
+
+		expr_ct_bits(rule, NFT_CT_STATE, CT_NEW);
+		expr_family(rule, v6);
+		expr_member(rule, set_of(SET_GUARDED, v6));
+		expr_no_member(rule, set_of(SET_RANGE, v6));
+		expr_verdict(rule, NF_DROP, NULL);
+	}
+}
+
 static void fill_postrouting(const struct base_config *config, struct base_chain *chain)
 {
 	struct nftnl_rule *rule;
@@ -357,6 +371,8 @@ struct base_chain *base_chains(const struct base_config *config, size_t *ret_n)
 	fill_unserved(config, chain_add(chains, &n, "unserved"));
 	rule_goto(config, hook_add(chains, &n, "prerouting", "nat", NF_INET_PRE_ROUTING, -100), NFT_JUMP, "services");
 	rule_goto(config, hook_add(chains, &n, "output", "nat", NF_INET_LOCAL_OUT, -100), NFT_JUMP, "services");
+	fill_guard(config, hook_add(chains, &n, "guard", "filter", NF_INET_PRE_ROUTING, -110));
+	fill_guard(config, hook_add(chains, &n, "guard_output", "filter", NF_INET_LOCAL_OUT, -110));
 	fill_filter(config, hook_add(chains, &n, "input", "filter", NF_INET_LOCAL_IN, 0), false);
 	fill_filter(config, hook_add(chains, &n, "forward", "filter", NF_INET_FORWARD, 0), false);
 	fill_filter(config, hook_add(chains, &n, "output_filter", "filter", NF_INET_LOCAL_OUT, 0), true);
@@ -391,7 +407,16 @@ struct nftnl_set *base_set(const struct base_config *config, enum set_id id)
 	nftnl_set_set_str(set, NFTNL_SET_NAME, spec->name);
 	nftnl_set_set_u32(set, NFTNL_SET_ID, (uint32_t)id + 1);
 	nftnl_set_set_u32(set, NFTNL_SET_FLAGS,
-		(spec->map ? NFT_SET_MAP : 0) | (spec->dynamic ? NFT_SET_TIMEOUT | NFT_SET_EVAL : 0));
+		(spec->map ? NFT_SET_MAP : 0) | (spec->dynamic ? NFT_SET_TIMEOUT | NFT_SET_EVAL : 0) |
+			(spec->interval ? NFT_SET_INTERVAL | NFT_SET_CONCAT : 0));
+	if (spec->interval) {
+		uint8_t lens[SET_FIELDS_MAX];
+		uint32_t n = 0;
+
+		for (; spec->key[n] != FIELD_END; n++)
+			lens[n] = (uint8_t)field_len(spec->key[n]);
+		nftnl_set_set_data(set, NFTNL_SET_DESC_CONCAT, lens, n);
+	}
 	if (spec->dynamic)
 		nftnl_set_set_u32(set, NFTNL_SET_DESC_SIZE, STICKY_MAX);
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_TYPE, set_key_type(id));

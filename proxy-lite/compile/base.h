@@ -4,6 +4,7 @@
  * Pure (libnftnl objects are plain data). What is here never changes with Services, only with the configuration. How a
  * packet of a new flow goes:
  *
+ *	guard (before NAT)            drop what loadBalancerSourceRanges keeps out
  *	prerouting, output (nat)      -> services: look up frontend, or for one of the node's addresses nodeport; the
  *	                                 result is a plan id, which `plan` turns into a chain
  *	cluster4_3, external4_3, ...  mark for masquerade if need be, draw a number below 3

@@ -294,7 +294,7 @@ void changes_emit(const struct changes *c, const struct table *table, const stru
 {
 	cause(sink->data, CHANGE_COMMON);
 	for (size_t i = 0; c->strays && i < c->strays->n; i++)
-		sink->element(sink->data, c->strays->v[i].set, false, c->strays->v[i].key, NULL);
+		sink->element(sink->data, c->strays->v[i].set, false, c->strays->v[i].key, c->strays->v[i].last);
 	emit_node_ips(c, table, sink);
 	emit_refs(table, sink);
 	for (size_t i = 0; i < c->n; i++) {

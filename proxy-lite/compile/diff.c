@@ -38,6 +38,20 @@ void element_backend(const struct backend *backend, bool v6, uint8_t *buf)
 	put_port(put_address(buf, backend->address, v6), backend->port);
 }
 
+void element_range(const struct frontend_key *key, const struct cidr *range, uint8_t *first, uint8_t *last)
+{
+	size_t at = ip_len(key->v6) + 8, len = ip_len(key->v6);
+	uint8_t mask[16];
+
+	element_frontend_key(key, first);
+	element_frontend_key(key, last);
+	cidr_mask(range, mask);
+	for (size_t i = 0; i < len; i++) {
+		first[at + i] = range->ip.bytes[i];
+		last[at + i] = (uint8_t)(range->ip.bytes[i] | ~mask[i]);
+	}
+}
+
 void element_address(enum set_id set, const uint8_t *address, uint8_t *buf)
 {
 	bool v6 = set == SET_HAIRPIN6 || set == SET_NODEIP6;
@@ -77,6 +91,37 @@ static struct lookups lookups_of(const struct frontend *f)
 	l.is[LOOKUP_REFUSE] = f->n == 0 && f->unserved == UNSERVED_REFUSE;
 	l.is[LOOKUP_DROP] = f->n == 0 && f->unserved == UNSERVED_DROP;
 	return l;
+}
+
+/* Ranges of one and not of the other. */
+static void diff_ranges(const struct frontend *of, const struct frontend *without, bool add, const struct element_sink *sink)
+{
+	for (uint32_t i = 0; of && i < of->n_ranges; i++) {
+		const struct cidr *r = &of->ranges[i];
+		uint8_t first[SET_KEY_MAX], last[SET_KEY_MAX];
+		bool found = false;
+
+		for (uint32_t j = 0; without && j < without->n_ranges && !found; j++)
+			found = r->prefix == without->ranges[j].prefix && ip_equal(&r->ip, &without->ranges[j].ip);
+		if (found)
+			continue;
+		element_range(&of->key, r, first, last);
+		sink->element(sink->data, set_of(SET_RANGE, of->key.v6), add, first, last);
+	}
+}
+
+static void diff_guard(const struct frontend_key *key, const struct frontend *held, const struct frontend *wanted,
+	const struct element_sink *sink)
+{
+	bool old = held && held->guarded, new = wanted && wanted->guarded;
+	uint8_t bytes[SET_KEY_MAX];
+
+	if (old != new) {
+		element_frontend_key(key, bytes);
+		sink->element(sink->data, set_of(SET_GUARDED, key->v6), new, bytes, NULL);
+	}
+	diff_ranges(held, wanted, false, sink);
+	diff_ranges(wanted, held, true, sink);
 }
 
 static enum set_id set_for(enum set_id base, const struct frontend_key *key)
@@ -224,6 +269,8 @@ void diff_frontend(const struct frontend *held, const struct frontend *wanted, c
 	const struct frontend *h = held ? held : &nothing, *w = wanted ? wanted : &nothing;
 
 	diff_lookups(key, held, wanted, sink);
+	if (h->guarded || w->guarded)
+		diff_guard(key, held, wanted, sink);
 	if (h->affinity_s || w->affinity_s) {
 		diff_sticky(held, wanted, sink);
 		return;

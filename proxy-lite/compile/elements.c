@@ -166,11 +166,24 @@ static struct frontend *add(struct build *b, const struct ip *ip, uint16_t port,
 	return f;
 }
 
-static void add_outside(struct build *b, const struct ip *ip, uint16_t port)
+static struct frontend *add_outside(struct build *b, const struct ip *ip, uint16_t port)
 {
 	bool local = b->entry->service->external_local;
+	struct frontend *f = add(b, ip, port, local, local);
 
-	add(b, ip, port, local, local)->flavour = local ? FLAVOUR_DIVERT : FLAVOUR_EXTERNAL;
+	f->flavour = local ? FLAVOUR_DIVERT : FLAVOUR_EXTERNAL;
+	return f;
+}
+
+static void add_external_ip(struct build *b, const struct service_outside *out, size_t i)
+{
+	struct frontend *f;
+
+	if (out->external_ips[i].v6 != b->v6)
+		return;
+	f = add_outside(b, &out->external_ips[i], b->port->port);
+	if (out->guarded && i + out->n_balancer_ips >= out->n_external_ips)
+		frontend_guard(f, out->source_ranges, out->n_source_ranges);
 }
 
 static void compile_port(struct build *b)
@@ -185,8 +198,7 @@ static void compile_port(struct build *b)
 	if (b->port->node_port)
 		add_outside(b, NULL, b->port->node_port);
 	for (size_t i = 0; out && i < out->n_external_ips; i++)
-		if (out->external_ips[i].v6 == b->v6)
-			add_outside(b, &out->external_ips[i], b->port->port);
+		add_external_ip(b, out, i);
 }
 
 static bool has_family(const struct service *service, bool v6)

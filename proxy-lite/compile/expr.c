@@ -216,6 +216,12 @@ void expr_member(struct nftnl_rule *rule, enum set_id set)
 	lookup(rule, set);
 }
 
+void expr_no_member(struct nftnl_rule *rule, enum set_id set)
+{
+	load_fields(rule, set_spec(set)->key);
+	nftnl_expr_set_u32(lookup(rule, set), NFTNL_EXPR_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+}
+
 void expr_numgen(struct nftnl_rule *rule, unsigned reg, uint32_t modulus, uint32_t offset)
 {
 	struct nftnl_expr *e = add(rule, "numgen");

@@ -16,6 +16,8 @@ struct frontend *frontend_new(const struct frontend_key *key, uint32_t n, uint32
 
 struct frontend *frontend_free(struct frontend *frontend)
 {
+	if (frontend)
+		free(frontend->ranges);
 	free(frontend);
 	return NULL;
 }
@@ -166,11 +168,48 @@ void frontend_renumber(struct frontend *wanted, const struct frontend *held)
 		give_ids(wanted, held);
 }
 
+static int cidr_order(const void *pa, const void *pb)
+{
+	const struct cidr *a = pa, *b = pb;
+	int r = memcmp(a->ip.bytes, b->ip.bytes, sizeof(a->ip.bytes));
+
+	return r ? r : (int)a->prefix - (int)b->prefix;
+}
+
+void frontend_guard(struct frontend *f, const struct cidr *ranges, size_t n)
+{
+	uint32_t kept = 0;
+
+	f->guarded = true;
+	f->n_ranges = 0;
+	free(f->ranges);
+	f->ranges = xcalloc(n + 1, sizeof(*f->ranges));
+	for (size_t i = 0; i < n; i++)
+		if (ranges[i].ip.v6 == f->key.v6)
+			f->ranges[f->n_ranges++] = ranges[i];
+	qsort(f->ranges, f->n_ranges, sizeof(*f->ranges), cidr_order);
+	/* Sorted, a range stands right before all that it contains; two ranges never overlap otherwise. */
+	for (uint32_t i = 0; i < f->n_ranges; i++)
+		if (kept == 0 || !cidr_contains(&f->ranges[kept - 1], &f->ranges[i].ip))
+			f->ranges[kept++] = f->ranges[i];
+	f->n_ranges = kept;
+}
+
+static bool guard_same(const struct frontend *a, const struct frontend *b)
+{
+	if (a->guarded != b->guarded || a->n_ranges != b->n_ranges)
+		return false;
+	for (uint32_t i = 0; i < a->n_ranges; i++)
+		if (cidr_order(&a->ranges[i], &b->ranges[i]) != 0)
+			return false;
+	return true;
+}
+
 bool frontend_same(const struct frontend *a, const struct frontend *b)
 {
 	if (a->flavour != b->flavour || a->n != b->n || a->n_inside != b->n_inside || a->affinity_s != b->affinity_s)
 		return false;
-	if (a->n == 0 && a->unserved != b->unserved)
+	if ((a->n == 0 && a->unserved != b->unserved) || !guard_same(a, b))
 		return false;
 	for (uint32_t i = 0; i < a->n + a->n_inside; i++)
 		if (!backend_same_address(&a->backends[i], &b->backends[i]) ||

@@ -50,6 +50,9 @@ struct frontend {
 	uint8_t unserved; /* what happens when n is 0 */
 	bool counted;     /* its endpoints are in the reference counts of the table */
 	bool local_missing, inside_missing; /* read from the kernel: there are endpoints, but nothing leads to them */
+	bool guarded;        /* only clients in `ranges` may come */
+	uint32_t n_ranges;
+	struct cidr *ranges; /* owned; of the frontend's family, sorted, none inside another */
 	uint32_t affinity_s; /* time-out of session affinity; 0: none */
 	uint32_t n;        /* endpoints, numbered from 0 */
 	uint32_t n_inside; /* for DIVERT: endpoints for clients inside, numbered from INSIDE_BASE */
@@ -77,6 +80,8 @@ const char *protocol_name(uint8_t protocol);
 /* Puts the endpoints of `wanted` (and, with affinity, gives them ids) in the order that changes least against `held` (may be NULL): who stays keeps its
  * number, newcomers fill the holes, then the last ones move down. Sets of each group stay the same. */
 void frontend_renumber(struct frontend *wanted, const struct frontend *held);
+/* Copies those of the frontend's family, without those that others contain. */
+void frontend_guard(struct frontend *frontend, const struct cidr *ranges, size_t n);
 /* Would nothing need to be written, and no count change? */
 bool frontend_same(const struct frontend *a, const struct frontend *b);
 

@@ -11,14 +11,17 @@ void strays_done(struct strays *strays)
 	*strays = (struct strays){ 0 };
 }
 
-static void add_stray(struct strays *strays, enum set_id set, const uint8_t *key)
+static void add_stray(struct strays *strays, enum set_id set, const uint8_t *key, const uint8_t *value)
 {
 	if (strays->n == strays->cap) {
 		strays->cap = MAX((size_t)16, strays->cap * 2);
 		strays->v = xreallocarray(strays->v, strays->cap, sizeof(*strays->v));
 	}
 	strays->v[strays->n].set = set;
-	memcpy(strays->v[strays->n++].key, key, set_key_len(set));
+	memcpy(strays->v[strays->n].key, key, set_key_len(set));
+	if (set_spec(set)->interval)
+		memcpy(strays->v[strays->n].last, value, set_key_len(set));
+	strays->n++;
 }
 
 #define FORMS(id) { SET_##id, false }, { SET_##id##6, false }, { SET_PORT_##id, false }, { SET_PORT_##id##6, false }
@@ -28,7 +31,8 @@ const struct loader_step *loader_steps(void)
 {
 	static const struct loader_step steps[] = { { SET_PLAN, false }, { SET_LOCAL_PLAN, false }, { SET_DRAW, false },
 		{ SET_HAIRPIN, false }, { SET_HAIRPIN6, false }, { SET_NODEIP, false }, { SET_NODEIP6, false }, COUNTS(SLOT),
-		FORMS(LOCAL), FORMS(INSIDE), FORMS(FRONTEND), FORMS(REFUSE), FORMS(DROP), FORMS(SLOT), FORMS(ENDPOINT),
+		FORMS(LOCAL), FORMS(INSIDE), FORMS(FRONTEND), FORMS(REFUSE), FORMS(DROP), { SET_GUARDED, false }, { SET_GUARDED6, false },
+		{ SET_RANGE, false }, { SET_RANGE6, false }, FORMS(SLOT), FORMS(ENDPOINT),
 		{ SET_COUNT, false } };
 
 	return steps;
@@ -88,6 +92,9 @@ static struct frontend *frontend_with(struct table *table, const struct frontend
 		grown->affinity_s = f->affinity_s;
 		grown->local_missing = f->local_missing;
 		grown->inside_missing = f->inside_missing;
+		grown->guarded = f->guarded;
+		grown->n_ranges = f->n_ranges;
+		grown->ranges = steal(f->ranges);
 		table_remove(table, f);
 		frontend_free(f);
 	}
@@ -250,6 +257,39 @@ static bool load_address(struct table *table, enum set_id set, const uint8_t *ke
 	return true;
 }
 
+static bool load_guard(struct table *table, const uint8_t *bytes, bool v6)
+{
+	struct frontend_key key;
+	struct frontend *f = parse_key(bytes, false, v6, &key) ? table_find(table, &key) : NULL;
+
+	if (f)
+		f->guarded = true;
+	return f != NULL;
+}
+
+/* Only what element_range() makes: a prefix, for one address and port. */
+static bool load_range(struct table *table, const uint8_t *first, const uint8_t *last, bool v6)
+{
+	struct cidr range = { .ip.v6 = v6 };
+	size_t at = ip_len(v6) + 8, bits = 0;
+	uint8_t again[SET_KEY_MAX], end[SET_KEY_MAX];
+	struct frontend_key key;
+	struct frontend *f = parse_key(first, false, v6, &key) ? table_find(table, &key) : NULL;
+
+	if (!f || !f->guarded)
+		return false;
+	memcpy(range.ip.bytes, first + at, ip_len(v6));
+	while (bits < ip_len(v6) * 8 && !((first[at + bits / 8] ^ last[at + bits / 8]) & (0x80 >> bits % 8)))
+		bits++;
+	range.prefix = (uint8_t)bits;
+	element_range(&key, &range, again, end);
+	if (memcmp(again, first, set_key_len(SET_RANGE + v6)) != 0 || memcmp(end, last, set_key_len(SET_RANGE + v6)) != 0)
+		return false;
+	f->ranges = xreallocarray(f->ranges, f->n_ranges + 1, sizeof(range));
+	f->ranges[f->n_ranges++] = range;
+	return true;
+}
+
 static bool load_verdict(struct table *table, enum set_id set, uint32_t id, uint32_t plan)
 {
 	struct ref_key ref = ref_plan_key(id);
@@ -287,6 +327,10 @@ static bool load(struct table *table, const struct loader_step *step, const uint
 	memcpy(&word, key, sizeof(word));
 	if (set_is_verdict(step->set))
 		return load_verdict(table, step->set, word, plan);
+	if (step->set >= SET_RANGE)
+		return load_range(table, key, value, step->set == SET_RANGE6);
+	if (step->set >= SET_GUARDED)
+		return load_guard(table, key, step->set == SET_GUARDED6);
 	if (step->set >= SET_HAIRPIN)
 		return load_address(table, step->set, key);
 	base = base_of(step->set, &port, &v6);
@@ -305,7 +349,7 @@ void loader_element(struct table *table, struct strays *strays, const struct loa
 	const uint8_t *value, uint32_t plan)
 {
 	if (!load(table, step, key, value, plan))
-		add_stray(strays, step->set, key);
+		add_stray(strays, step->set, key, value);
 }
 
 struct finish {
@@ -330,8 +374,7 @@ static void find_broken(void *data, struct frontend *f)
 static void stray_element(void *data, enum set_id set, bool add, const uint8_t *key, const uint8_t *value)
 {
 	(void)add;
-	(void)value;
-	add_stray(data, set, key);
+	add_stray(data, set, key, value);
 }
 
 void loader_finish(struct table *table, struct strays *strays)

@@ -9,6 +9,7 @@
 struct stray {
 	enum set_id set;
 	uint8_t key[SET_KEY_MAX];
+	uint8_t last[SET_KEY_MAX]; /* of a range */
 };
 
 struct strays {

@@ -38,6 +38,9 @@ static const struct set_spec specs[SET_COUNT] = {
 		KEY(FIELD_SOURCE_HASH, FIELD_SOURCE_HASH_AGAIN, NODE_PORT)),
 	TWINS(HAIRPIN, "hairpin", KEY(FIELD_SADDR4, FIELD_DADDR4, FIELD_END), KEY(FIELD_SADDR6, FIELD_DADDR6, FIELD_END),
 		NONE, NONE, false),
+	TWINS(GUARDED, "guarded", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
+	[SET_RANGE] = { "range4", KEY(FIELD_DADDR4, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR4, FIELD_END), NONE, .interval = true },
+	[SET_RANGE6] = { "range6", KEY(FIELD_DADDR6, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR6, FIELD_END), NONE, .interval = true },
 	TWINS(NODEIP, "nodeip", KEY(FIELD_DADDR4, FIELD_END), KEY(FIELD_DADDR6, FIELD_END), NONE, NONE, false),
 };
 
@@ -102,7 +105,7 @@ size_t set_key_len(enum set_id id)
 
 size_t set_value_len(enum set_id id)
 {
-	return padded_len(specs[id].value);
+	return specs[id].interval ? set_key_len(id) : padded_len(specs[id].value);
 }
 
 static uint32_t type_of(const enum field *list)

@@ -17,6 +17,8 @@
  *	slot          number.daddr.proto.port : endpoint id  for those with affinity; their endpoint map has ids, not
  *	              numbers, so that a client stays where it was when numbers move. Two numbers beyond all others
  *	              say how many there are.
+ *	guarded       daddr.proto.port        load-balancer addresses that only some sources may reach
+ *	range         daddr.proto.port.saddr  ... these
  *	draw          draw id : verdict       the chain that draws among so many
  */
 #pragma once
@@ -63,6 +65,10 @@ enum set_id {
 	SET_HAIRPIN6,
 	SET_NODEIP,
 	SET_NODEIP6,
+	SET_GUARDED,
+	SET_GUARDED6,
+	SET_RANGE,
+	SET_RANGE6,
 	SET_COUNT,
 	SET_PORT_DISTANCE = SET_PORT_FRONTEND - SET_FRONTEND,
 };
@@ -84,14 +90,15 @@ enum field {
 	FIELD_END,
 };
 
-enum { STICKY_MAX = 262144, SET_FIELDS_MAX = 5, SET_KEY_MAX = 40, SET_VALUE_MAX = 20, SET_USERDATA_MAX = 256 };
+enum { STICKY_MAX = 262144, SET_FIELDS_MAX = 5, SET_KEY_MAX = 40, SET_VALUE_MAX = 40, SET_USERDATA_MAX = 256 };
 
 struct set_spec {
 	const char *name;
 	enum field key[SET_FIELDS_MAX];
 	enum field value[SET_FIELDS_MAX]; /* of a map; FIELD_END first: a verdict map if `map` */
 	bool map;
-	bool dynamic; /* filled by packets, with time-outs */
+	bool dynamic;  /* filled by packets, with time-outs */
+	bool interval; /* keys are ranges: each element has a first and a last key; the last is given as its value */
 };
 
 const struct set_spec *set_spec(enum set_id id);
@@ -106,7 +113,7 @@ static inline bool set_is_verdict(enum set_id id)
 	return id <= SET_DRAW;
 }
 size_t set_key_len(enum set_id id);
-size_t set_value_len(enum set_id id); /* 0: no map, or verdicts */
+size_t set_value_len(enum set_id id); /* 0: neither a map with values nor ranges */
 /* nft's numbers for the types. */
 uint32_t set_key_type(enum set_id id);
 uint32_t set_value_type(enum set_id id);

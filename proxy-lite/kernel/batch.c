@@ -271,6 +271,11 @@ void batch_element(struct batch *b, enum set_id set, bool add, const uint8_t *ke
 	nest_end(s, nested);
 	if (add && set_spec(set)->map)
 		put_value(s, set, key, value);
+	if (set_spec(set)->interval) {
+		nested = nest_begin(s, NFTA_SET_ELEM_KEY_END);
+		attr(s, NFTA_DATA_VALUE, value, set_key_len(set));
+		nest_end(s, nested);
+	}
 	nest_end(s, element);
 	if (st->n_causes == st->cap_causes) {
 		st->cap_causes = MAX((size_t)16, st->cap_causes * 2);

@@ -153,7 +153,7 @@ static void read_element(struct dumping *d, const struct nlattr *element)
 	mnl_attr_for_each_nested(a, element) {
 		if (mnl_attr_get_type(a) == NFTA_SET_ELEM_KEY)
 			key_nest = a;
-		if (mnl_attr_get_type(a) == NFTA_SET_ELEM_DATA)
+		if (mnl_attr_get_type(a) == (set_spec(set)->interval ? NFTA_SET_ELEM_KEY_END : NFTA_SET_ELEM_DATA))
 			data_nest = a;
 	}
 	key = key_nest ? plain_value(key_nest, set_key_len(set)) : NULL;

@@ -130,13 +130,14 @@ put() { # put services|endpointslices NAME: JSON from stdin, written beside and 
 	cat >"$dir/api/$1/.$2.new" && mv "$dir/api/$1/.$2.new" "$dir/api/$1/$2.json"
 }
 gone() { rm -f "$dir/api/$1/$2.json"; } # gone services|endpointslices NAME
-# service NAME TYPE IPS PORTS [MORE]: IPS space-separated; PORTS as JSON objects; MORE as ',"key":value' in spec
+# service NAME TYPE IPS PORTS [MORE [STATUS]]: IPS space-separated; PORTS as JSON objects; MORE as ',"key":value' in spec;
+# STATUS as a JSON object
 service() {
 	local ips
 	ips=$(printf '"%s",' $3)
 	put services "$1" <<-JSON
 		{"apiVersion":"v1","kind":"Service","metadata":{"namespace":"default","name":"$1","creationTimestamp":"2026-01-01T00:00:00Z"},
-		 "spec":{"type":"$2","clusterIP":"${3%% *}","clusterIPs":[${ips%,}],"ports":[$4]${5:-}}}
+		 "spec":{"type":"$2","clusterIP":"${3%% *}","clusterIPs":[${ips%,}],"ports":[$4]${5:-}},"status":${6:-{\}}}
 	JSON
 }
 # slice NAME SERVICE PORTS ENDPOINT...: an endpoint is ADDRESS[,node][,notready][,terminating]

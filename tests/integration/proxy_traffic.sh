@@ -87,5 +87,43 @@ check "internal policy Local without a local endpoint is dropped" soon 2 gives t
 slice local-4 local "$ends" 10.88.0.11 10.88.0.12,other
 check "internal policy Local with one" soon 2 gives a who d tcp 10.96.0.5 80 20
 is "... the node port has all" "a b" who outside tcp 192.0.2.2 30081 20
+
+service ext ClusterIP "10.96.0.6 fd00:96::6" "$web" ',"externalIPs":["198.51.100.5","fd00:ee::5"]'
+slice ext-4 ext "$ends" 10.88.0.11 10.88.0.12
+slice ext-6 ext "$ends" fd00:88::11
+check "external address from outside" soon 2 gives "a b" who outside tcp 198.51.100.5 80 20
+is "... is masqueraded" "10.88.0.1" seen outside tcp 198.51.100.5 80 5
+is "external address over IPv6" a who outside tcp fd00:ee::5 80 5
+is "external address from a pod" "a b" who d tcp 198.51.100.5 80 20
+is "external address from the node" "a b" who node tcp 198.51.100.5 80 20
+balanced='{"loadBalancer":{"ingress":[{"ip":"198.51.100.7"},{"ip":"198.51.100.8","ipMode":"Proxy"},{"ip":"fd00:ee::7"},{"hostname":"x"}]}}'
+service lb LoadBalancer "10.96.0.7 fd00:96::7" '{"name":"http","protocol":"TCP","port":80,"nodePort":30070}' '' "$balanced"
+slice lb-4 lb "$ends" 10.88.0.11 10.88.0.12
+slice lb-6 lb "$ends" fd00:88::11
+check "load balancer's address from outside" soon 2 gives "a b" who outside tcp 198.51.100.7 80 20
+is "... from a pod" "a b" who d tcp 198.51.100.7 80 20
+is "ipMode Proxy: not here" timeout who outside tcp 198.51.100.8 80 1 300
+ranges=',"loadBalancerSourceRanges":["203.0.113.0/24"," 192.0.2.0/25 ","192.0.2.0/24","10.88.0.12/32","fd00:2::/64"]'
+service lb LoadBalancer "10.96.0.7 fd00:96::7" '{"name":"http","protocol":"TCP","port":80,"nodePort":30070}' "$ranges" "$balanced"
+check "source ranges: a pod that is not in them is dropped" soon 2 gives timeout who d tcp 198.51.100.7 80 1 300
+is "... a pod that is in them" "a b" who b tcp 198.51.100.7 80 20
+is "... outside, in them" "a b" who outside tcp 198.51.100.7 80 20
+is "... outside over IPv6, in them" a who outside tcp fd00:ee::7 80 5
+is "... the ClusterIP is open" "a b" who d tcp 10.96.0.7 80 20
+is "... the node port is open" "a b" who d tcp 192.0.2.2 30070 20
+nft list table inet nl_test >"$dir/listing"
+is "... and nft's listing loads elsewhere" same unshare -n sh -c "nft -f $dir/listing && nft list table inet nl_test | cmp -s - $dir/listing && echo same"
+service lb LoadBalancer "10.96.0.7 fd00:96::7" '{"name":"http","protocol":"TCP","port":80,"nodePort":30070}' ',"loadBalancerSourceRanges":["203.0.113.0/24"]' "$balanced"
+check "source ranges: outside, not in them, is dropped" soon 2 gives timeout who outside tcp 198.51.100.7 80 1 300
+is "... and the node" timeout who node tcp 198.51.100.7 80 1 300
+is "... and IPv6, of which there is no range" timeout who outside tcp fd00:ee::7 80 1 300
+service lb LoadBalancer "10.96.0.7 fd00:96::7" '{"name":"http","protocol":"TCP","port":80,"nodePort":30070}' '' "$balanced"
+check "source ranges taken away: open again" soon 2 gives "a b" who outside tcp 198.51.100.7 80 20
+service lb LoadBalancer "10.96.0.7 fd00:96::7" '{"name":"http","protocol":"TCP","port":80,"nodePort":30070}' ',"externalTrafficPolicy":"Local"' "$balanced"
+check "load balancer with policy Local keeps the client's address" soon 2 gives "192.0.2.1" seen outside tcp 198.51.100.7 80 5
+slice lb-4 lb "$ends" 10.88.0.11,other 10.88.0.12,other
+check "... without a local endpoint: dropped" soon 2 gives timeout who outside tcp 198.51.100.7 80 1 300
+is "... but pods get all" "a b" who d tcp 198.51.100.7 80 20
+is "... with their own address" "10.88.0.14" seen d tcp 198.51.100.7 80 5
 grep -E 'ERROR|runtime error|AddressSanitizer' "$dir/proxy.log" && not_ok "nothing bad in the log"
 exit ${failed:-0}

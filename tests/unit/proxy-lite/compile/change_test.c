@@ -20,8 +20,13 @@ enum { SERVICES = 8, SLICES = 12, PORTS = 2, ENDPOINTS = 5, ADDRESSES = 6 };
 
 /* ---- the world ---- */
 
+/* Some contain others. */
+static const char *const range_texts[] = { "10.0.0.0/8", "10.1.0.0/16", "192.0.2.0/24", "fd00::/16" };
+enum { RANGES = ARRAY_LEN(range_texts) };
+
 struct world_service {
-	bool exists, v6, dual, node_port, internal_local, external_local, external_ip, sticky;
+	bool exists, v6, dual, node_port, internal_local, external_local, external_ip, sticky, balancer;
+	unsigned ranges; /* bits: which source ranges; 0: not guarded */
 	int ip, created, ports;
 	struct {
 		int port, node_port;
@@ -59,6 +64,8 @@ static void random_service(struct world_service *s)
 {
 	*s = (struct world_service){ .exists = chance(80), .v6 = chance(30), .dual = chance(30), .node_port = chance(50),
 		.internal_local = chance(20), .external_local = chance(40), .external_ip = chance(20), .sticky = chance(35) };
+	s->balancer = s->node_port && chance(40);
+	s->ranges = s->balancer ? pick_number(1 << RANGES) : 0;
 	s->ip = (int)pick_number(6);
 	s->created = (int)pick_number(3);
 	s->ports = 1 + (int)pick_number(PORTS);
@@ -96,7 +103,7 @@ static json_t *service_json(int i)
 
 	str_addf(&t, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"s%d\",\"creationTimestamp\":\"2026-01-0%dT00:00:00Z\"},\"spec\":{", i,
 		1 + s->created);
-	str_addf(&t, "\"type\":\"%s\",\"clusterIPs\":[", s->node_port ? "NodePort" : "ClusterIP");
+	str_addf(&t, "\"type\":\"%s\",\"clusterIPs\":[", s->balancer ? "LoadBalancer" : s->node_port ? "NodePort" : "ClusterIP");
 	if (!s->v6 || s->dual)
 		str_addf(&t, "\"10.0.0.%d\"%s", s->ip + 1, s->dual ? "," : "");
 	if (s->v6 || s->dual)
@@ -112,7 +119,13 @@ static json_t *service_json(int i)
 	for (int p = 0; p < s->ports; p++)
 		str_addf(&t, "%s{\"name\":\"p%d\",\"protocol\":\"%s\",\"port\":%d,\"nodePort\":%d}", p ? "," : "", p,
 			s->port[p].udp ? "UDP" : "TCP", s->port[p].port, s->port[p].node_port);
-	str_add(&t, "]}}");
+	str_add(&t, "]");
+	for (unsigned r = 0, first = 1; r < RANGES; r++)
+		if (s->ranges >> r & 1) {
+			str_addf(&t, "%s\"%s\"", first ? ",\"loadBalancerSourceRanges\":[" : ",", range_texts[r]);
+			first = 0;
+		}
+	str_addf(&t, "%s},\"status\":{\"loadBalancer\":{\"ingress\":[{\"ip\":\"198.51.100.%d\"}]}}}", s->ranges ? "]" : "", s->ip + 1);
 	json = json_loads(t.buf, 0, &error);
 	ck_assert_msg(json != NULL, "%s: %s", error.text, t.buf);
 	return json;
@@ -194,7 +207,7 @@ static void sink_element(void *data, enum set_id set, bool add, const uint8_t *k
 	memcpy(e->key, key, set_key_len(set));
 	if (set_is_verdict(set))
 		memcpy(e->value, key, 4);
-	else if (value && add)
+	else if (value && (add || set_spec(set)->interval))
 		memcpy(e->value, value, set_value_len(set));
 }
 
@@ -203,7 +216,7 @@ static void sink_chain(void *data, uint32_t id, bool add)
 	struct plan plan;
 
 	(void)data;
-	ck_assert(add && plan_parse(id, &plan));
+	ck_assert_msg(add && plan_parse(id, &plan), "plan %x", id);
 }
 
 static void sink_cause(void *data, uint32_t change)
@@ -299,7 +312,7 @@ static char *slow_group(int service, int port, bool udp, bool v6, bool need_loca
 
 /* A line for each frontend that must be there: "address port proto flavour|group|inside|unserved". */
 static void slow_line(struct strv *out, struct strv *owners, int service, int port, const char *at, bool node_port, bool v6,
-	bool internal)
+	bool internal, unsigned ranges)
 {
 	const struct world_service *s = &world.services[service];
 	bool local = internal ? s->internal_local : s->external_local;
@@ -314,8 +327,11 @@ static void slow_line(struct strv *out, struct strv *owners, int service, int po
 	if (strv_has(owners, key))
 		return;
 	strv_add(owners, key);
-	line = xasprintf("%s %s%d|%s|%s|%s", key, *group || (!internal && local && *all) ? flavour : "-", s->sticky && (*group || (local && !internal && *all)) ? 100 + s->created : 0, group,
-		!internal && local ? all : "", *group ? "" : local && *all ? "drop" : "refuse");
+	if (ranges & 1)
+		ranges &= ~2U; /* 10.0.0.0/8 contains 10.1.0.0/16 */
+	line = xasprintf("%s %s%d|%s|%s|%s|%x", key, *group || (!internal && local && *all) ? flavour : "-", s->sticky && (*group || (local && !internal && *all)) ? 100 + s->created : 0, group,
+		!internal && local ? all : "", *group ? "" : local && *all ? "drop" : "refuse",
+		ranges ? (v6 ? ranges & 8 : ranges & 7) | 16 : 0);
 	strv_add_take(out, line);
 }
 
@@ -324,18 +340,21 @@ static void slow_service(struct strv *out, struct strv *owners, int i)
 	const struct world_service *s = &world.services[i];
 
 	for (int v6 = 0; v6 < 2; v6++) {
-		char ip[40], external[40];
+		char ip[40], external[40], balancer[40];
 
 		if (v6 ? !s->v6 && !s->dual : s->v6 && !s->dual)
 			continue;
 		snprintf(ip, sizeof(ip), v6 ? "fd00::%d" : "10.0.0.%d", s->ip + 1);
+		snprintf(balancer, sizeof(balancer), "198.51.100.%d", s->ip + 1);
 		snprintf(external, sizeof(external), "192.0.2.%d", s->ip + 1);
 		for (int p = 0; p < s->ports; p++) {
-			slow_line(out, owners, i, p, ip, false, v6, true);
+			slow_line(out, owners, i, p, ip, false, v6, true, 0);
 			if (s->node_port)
-				slow_line(out, owners, i, p, "", true, v6, false);
+				slow_line(out, owners, i, p, "", true, v6, false, 0);
 			if (s->external_ip && !v6)
-				slow_line(out, owners, i, p, external, false, v6, false);
+				slow_line(out, owners, i, p, external, false, v6, false, 0);
+			if (s->balancer && !v6)
+				slow_line(out, owners, i, p, balancer, false, v6, false, s->ranges);
 		}
 	}
 }
@@ -426,6 +445,32 @@ static char *kernel_group(enum set_id endpoint_set, enum set_id slot_set, const 
 	return str_take(&out);
 }
 
+/* As bits, as in the world; 16: guarded. */
+static unsigned kernel_ranges(const uint8_t *frontend_key, bool v6, size_t *used)
+{
+	size_t len = set_key_len(set_of(SET_GUARDED, v6));
+	unsigned bits = 0;
+
+	if (!find_element(set_of(SET_GUARDED, v6), frontend_key))
+		return 0;
+	for (size_t i = 0; i < kernel.held.n; i++) {
+		const struct element *e = &kernel.held.v[i];
+
+		if (e->set != set_of(SET_RANGE, v6) || memcmp(e->key, frontend_key, len) != 0)
+			continue;
+		++*used;
+		for (unsigned r = 0; r < RANGES; r++) {
+			struct cidr range;
+
+			ck_assert(cidr_parse(range_texts[r], &range));
+			if (range.ip.v6 == v6 && memcmp(e->key + len, range.ip.bytes, ip_len(v6)) == 0 &&
+				e->value[len + 1] == (range.prefix == 8 ? 255 : range.ip.bytes[1]))
+				bits |= 1U << r;
+		}
+	}
+	return bits | 16;
+}
+
 static uint32_t plan_of(enum set_id set, const uint8_t *key)
 {
 	const struct element *e = find_element(set, key), *chain;
@@ -456,7 +501,7 @@ static size_t distinct(const char *a, const char *b)
 	return n;
 }
 
-static void kernel_line(struct strv *lines, const struct element *e, bool port, bool v6, size_t *endpoints, size_t *slots_used)
+static void kernel_line(struct strv *lines, const struct element *e, bool port, bool v6, size_t *endpoints, size_t *slots_used, size_t *ranges_used)
 {
 	enum set_id shift = port ? SET_PORT_DISTANCE : 0;
 	size_t len = set_key_len(e->set);
@@ -489,13 +534,13 @@ static void kernel_line(struct strv *lines, const struct element *e, bool port, 
 	key_text(e, port, v6, key, sizeof(key), e->key);
 	ck_assert_msg(!(refuse && drop) && (n > 0) != (refuse || drop), "%s: %u endpoints, refuse %d, drop %d", key, n, refuse, drop);
 	ck_assert(divert || (!local && !inside));
-	strv_add_take(lines, xasprintf("%s %s%u|%s|%s|%s", key, flavours[plan.flavour], MAX(group_plan.affinity_s, inside_plan.affinity_s), group, in, refuse ? "refuse" : drop ? "drop" : ""));
+	strv_add_take(lines, xasprintf("%s %s%u|%s|%s|%s|%x", key, flavours[plan.flavour], MAX(group_plan.affinity_s, inside_plan.affinity_s), group, in, refuse ? "refuse" : drop ? "drop" : "", port ? 0 : kernel_ranges(e->key, v6, ranges_used)));
 }
 
 static char *kernel_model(void)
 {
 	struct strv lines = STRV_INIT;
-	size_t endpoints = 0, counted = 0, slots = 0, counted_slots = 0;
+	size_t endpoints = 0, counted = 0, slots = 0, counted_slots = 0, ranges = 0, counted_ranges = 0;
 
 	for (size_t i = 0; i < kernel.held.n; i++) {
 		const struct element *e = &kernel.held.v[i];
@@ -503,6 +548,7 @@ static char *kernel_model(void)
 		enum set_id base = port ? e->set - SET_PORT_DISTANCE : e->set;
 		bool v6 = (base - SET_FRONTEND) & 1;
 
+		counted_ranges += e->set == SET_RANGE || e->set == SET_RANGE6;
 		if (e->set < SET_FRONTEND || e->set >= SET_HAIRPIN)
 			continue;
 		base -= v6;
@@ -512,8 +558,9 @@ static char *kernel_model(void)
 		if (base == SET_FRONTEND ||
 			((base == SET_REFUSE || base == SET_DROP) &&
 				!find_element(set_of(SET_FRONTEND + (port ? SET_PORT_DISTANCE : 0), v6), e->key)))
-			kernel_line(&lines, e, port, v6, &endpoints, &slots);
+			kernel_line(&lines, e, port, v6, &endpoints, &slots, &ranges);
 	}
+	ck_assert_msg(ranges == counted_ranges, "%zu range elements, %zu in use", counted_ranges, ranges);
 	ck_assert_msg(slots == counted_slots, "%zu slot elements, %zu in use", counted_slots, slots);
 	ck_assert_msg(endpoints == counted, "%zu endpoint elements, %zu reachable", counted, endpoints);
 	return join_sorted(&lines);
