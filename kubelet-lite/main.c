@@ -52,14 +52,16 @@ static int parse_ports(const char *text, struct objects_options *ret, struct err
 
 	if (sscanf(text, "%u-%u%c", &ret->node_port_min, &ret->node_port_max, &rest) != 2 || ret->node_port_min < 1 ||
 		ret->node_port_max > 65535 || ret->node_port_min > ret->node_port_max)
-		return error_set(err, ERROR_INVALID, "--service-node-port-range \"%s\": must be min-max within 1-65535", text);
+		return error_set(
+			err, ERROR_INVALID, "--service-node-port-range \"%s\": must be min-max within 1-65535", text);
 	return 0;
 }
 
 static int start_objects(struct daemon *d, struct error *err)
 {
 	const struct option_values *o = d->options;
-	struct objects_options options = { .root_dir = option_string(o, "root-dir"), .node_name = d->node_name,
+	struct objects_options options = { .root_dir = option_string(o, "root-dir"),
+		.node_name = d->node_name,
 		.service_cidr = option_string(o, "service-cluster-ip-range") };
 	int r = parse_ports(option_string(o, "service-node-port-range"), &options, err);
 
@@ -132,7 +134,8 @@ static int log_path(void *data, const char *ns, const char *pod, const char *con
 	return node_container_log_path(d->node, ns, pod, container, previous, ret_path, err);
 }
 
-static int stream_url(void *data, const struct stream_wanted *wanted, stream_url_cb cb, void *cb_data, struct error *err)
+static int stream_url(
+	void *data, const struct stream_wanted *wanted, stream_url_cb cb, void *cb_data, struct error *err)
 {
 	struct daemon *d = data;
 
@@ -261,7 +264,8 @@ static int start(struct daemon *d, struct error *err)
 
 	/* The manifests are read before anything is compared with the runtime. */
 	if (r == 0)
-		r = file_source_start(&d->loop, d->objects, option_string(d->options, "pod-manifest-path"), &d->files, err);
+		r = file_source_start(
+			&d->loop, d->objects, option_string(d->options, "pod-manifest-path"), &d->files, err);
 	if (r == 0)
 		r = start_node(d, err);
 	if (r == 0)
@@ -286,13 +290,15 @@ int main(int argc, char **argv)
 
 	tune_memory();
 	log_init("kubelet-lite", LOG_LEVEL_INFO);
-	if (options_parse(kubelet_lite_options, "kubelet-lite", "[--name=value ...]", argc, argv, &rest, &d.options, &err) < 0) {
+	if (options_parse(kubelet_lite_options, "kubelet-lite", "[--name=value ...]", argc, argv, &rest, &d.options,
+		    &err) < 0) {
 		log_error("%s", err.text);
 		return 1;
 	}
 	int level = log_level_parse(option_string(d.options, "log-level"));
 	if (level < 0 || rest < argc) {
-		log_error(level < 0 ? "--log-level=%s: must be one of error, warning, info, debug" : "unexpected argument \"%s\"",
+		log_error(level < 0 ? "--log-level=%s: must be one of error, warning, info, debug"
+				    : "unexpected argument \"%s\"",
 			level < 0 ? option_string(d.options, "log-level") : argv[rest]);
 		return 1;
 	}

@@ -15,8 +15,8 @@
 #define CGROUP2_MAGIC 0x63677270
 
 /* v1 hierarchies in which pods get a cgroup, as far as they are mounted. */
-static const char *const hierarchies[] = { "cpu", "cpuacct", "cpuset", "memory", "pids", "hugetlb", "devices", "freezer",
-	"blkio", "systemd" };
+static const char *const hierarchies[] = { "cpu", "cpuacct", "cpuset", "memory", "pids", "hugetlb", "devices",
+	"freezer", "blkio", "systemd" };
 
 bool pod_cgroups_v2(void)
 {

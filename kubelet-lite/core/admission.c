@@ -24,8 +24,7 @@ static bool sysctl_allowed(const struct pod *pod, const char *name, const struct
 	static const char *const safe[] = { "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range",
 		"net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start",
 		"net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_keepalive_intvl",
-		"net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_rmem",
-		"net.ipv4.tcp_wmem" };
+		"net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem" };
 
 	if (pod->host_network && sysctl_eq(name, "net.*"))
 		return false;
@@ -89,8 +88,8 @@ static bool check_os(const struct pod *pod, struct verdict_text *ret)
 		return refuse(ret, "PodOSSelectorNodeLabelDoesNotMatch",
 			xstrdup("Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"));
 	if (*pod->os && !str_eq(pod->os, "linux"))
-		return refuse(ret, "PodOSNotSupported",
-			xstrdup("Failed to admit pod as the OS field doesn't match node OS"));
+		return refuse(
+			ret, "PodOSNotSupported", xstrdup("Failed to admit pod as the OS field doesn't match node OS"));
 	return true;
 }
 
@@ -99,7 +98,8 @@ static bool check_selector(const struct pod *pod, const struct admission_node *n
 	for (size_t i = 0; i < pod->node_selector.n; i++)
 		if (!str_eq(kv_get(&node->labels, pod->node_selector.v[i].key), pod->node_selector.v[i].value))
 			return refuse(ret, "NodeAffinity",
-				xstrdup("Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"));
+				xstrdup("Predicate NodeAffinity failed: node(s) didn't match Pod's node "
+					"affinity/selector"));
 	return true;
 }
 
@@ -115,19 +115,21 @@ static const struct container_port *taken_by(const struct pod *other, const stru
 			const struct container_port *p = &other->containers[i].ports[j];
 
 			if (p->host_port == want->host_port && str_eq(p->protocol, want->protocol) &&
-				(any_address(p->host_ip) || any_address(want->host_ip) || str_eq(p->host_ip, want->host_ip)))
+				(any_address(p->host_ip) || any_address(want->host_ip) ||
+					str_eq(p->host_ip, want->host_ip)))
 				return p;
 		}
 	return NULL;
 }
 
-static bool check_port(const struct container_port *want, const struct pod *const *others, size_t n,
-	struct verdict_text *ret)
+static bool check_port(
+	const struct container_port *want, const struct pod *const *others, size_t n, struct verdict_text *ret)
 {
 	for (size_t i = 0; want->host_port && i < n; i++)
 		if (taken_by(others[i], want))
 			return refuse(ret, "NodePorts",
-				xasprintf("Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (%s %d is taken by pod %s/%s)",
+				xasprintf("Predicate NodePorts failed: node(s) didn't have free ports for the "
+					  "requested pod ports (%s %d is taken by pod %s/%s)",
 					want->protocol, want->host_port, others[i]->ns, others[i]->name));
 	return true;
 }

@@ -14,7 +14,7 @@ struct admission_node {
 
 struct verdict_text {
 	const char *reason; /* static: "NodePorts", "OutOfcpu", ... */
-	char *message;      /* owned */
+	char *message;	    /* owned */
 };
 
 /* `others`: the pods that are admitted and not ended. True: admitted. */

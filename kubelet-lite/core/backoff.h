@@ -1,9 +1,9 @@
 /*
  * backoff.h - purpose: how long a container that ended waits for its restart.
  *
- * The kubelet's rule: the first restart is immediate, then 10 s, 20 s, ... 300 s; one that ran for ten minutes counts as
- * new. The wait that follows an instance is decided when the instance is made, and travels with it in an annotation, so
- * that a restart of the node agent forgets nothing. Pure.
+ * The kubelet's rule: the first restart is immediate, then 10 s, 20 s, ... 300 s; one that ran for ten minutes counts
+ * as new. The wait that follows an instance is decided when the instance is made, and travels with it in an annotation,
+ * so that a restart of the node agent forgets nothing. Pure.
  */
 #pragma once
 #include "kubelet-lite/core/seen.h"

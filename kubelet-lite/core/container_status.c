@@ -5,8 +5,8 @@
 #include "kubelet-lite/core/backoff.h"
 #include "kubelet-lite/core/order.h"
 
-bool container_backs_off(const struct pod_want *want, const struct pod_seen *seen, size_t i, int64_t now_ns,
-	int64_t *ret_wait_ns)
+bool container_backs_off(
+	const struct pod_want *want, const struct pod_seen *seen, size_t i, int64_t now_ns, int64_t *ret_wait_ns)
 {
 	const struct container_seen *c = &seen->c[i];
 
@@ -68,14 +68,14 @@ static json_t *crash_loop(const struct pod *pod, const char *name, int64_t wait_
 	char delay[DURATION_TEXT_MAX];
 
 	duration_text(wait_ns, delay);
-	_cleanup_free_ char *message = xasprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", delay, name,
-		pod->name, pod->ns, pod->uid);
+	_cleanup_free_ char *message = xasprintf(
+		"back-off %s restarting failed container=%s pod=%s_%s(%s)", delay, name, pod->name, pod->ns, pod->uid);
 	return waiting("CrashLoopBackOff", message);
 }
 
 /* Sets state and lastState. */
-static void set_states(json_t *o, const struct pod_want *want, const struct pod_seen *seen, size_t i,
-	const struct status_context *ctx)
+static void set_states(
+	json_t *o, const struct pod_want *want, const struct pod_seen *seen, size_t i, const struct status_context *ctx)
 {
 	const struct pod *pod = want->pod;
 	const struct container_seen *c = &seen->c[i];
@@ -100,8 +100,8 @@ static void set_states(json_t *o, const struct pod_want *want, const struct pod_
 		state = waiting(c->wait_reason ? c->wait_reason : usual, c->wait_message);
 	}
 	json_object_set_new(o, "state", state);
-	json_object_set_new(o, "lastState",
-		previous->state == STATE_EXITED ? terminated(previous, ctx->runtime) : json_object());
+	json_object_set_new(
+		o, "lastState", previous->state == STATE_EXITED ? terminated(previous, ctx->runtime) : json_object());
 }
 
 static json_t *amounts(const struct resource_list *list)
@@ -155,8 +155,8 @@ static void set_user(json_t *o, const struct instance *i)
 			"supplementalGroups", groups));
 }
 
-json_t *container_status(const struct pod_want *want, const struct pod_seen *seen, size_t i,
-	const struct status_context *ctx)
+json_t *container_status(
+	const struct pod_want *want, const struct pod_seen *seen, size_t i, const struct status_context *ctx)
 {
 	const struct container *spec = &want->pod->containers[i];
 	const struct container_seen *c = &seen->c[i];

@@ -8,5 +8,5 @@
 json_t *container_status(const struct pod_want *want, const struct pod_seen *seen, size_t i,
 	const struct status_context *context) MUST_USE;
 /* Is it held back by the crash back-off at this time? *ret_wait_ns: how long in all. */
-bool container_backs_off(const struct pod_want *want, const struct pod_seen *seen, size_t i, int64_t now_ns,
-	int64_t *ret_wait_ns);
+bool container_backs_off(
+	const struct pod_want *want, const struct pod_seen *seen, size_t i, int64_t now_ns, int64_t *ret_wait_ns);

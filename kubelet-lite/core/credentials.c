@@ -19,8 +19,9 @@ static char *repository(const char *image)
 {
 	size_t len = strcspn(image, "@");
 	const char *slash = memchr(image, '/', len), *last = NULL;
-	bool has_host = slash && (memchr(image, '.', (size_t)(slash - image)) || memchr(image, ':', (size_t)(slash - image)) ||
-					 strncmp(image, "localhost/", 10) == 0);
+	bool has_host =
+		slash && (memchr(image, '.', (size_t)(slash - image)) || memchr(image, ':', (size_t)(slash - image)) ||
+				 strncmp(image, "localhost/", 10) == 0);
 
 	for (size_t i = 0; i < len; i++)
 		last = image[i] == '/' ? image + i : last;
@@ -48,7 +49,8 @@ static bool matches(const char *key, const char *repo)
 	size_t n = strlen(path);
 	while (n && path[n - 1] == '/')
 		n--;
-	return n == 0 || (strncmp(repo + repo_host, path, n) == 0 && (repo[repo_host + n] == '/' || !repo[repo_host + n]));
+	return n == 0 ||
+	       (strncmp(repo + repo_host, path, n) == 0 && (repo[repo_host + n] == '/' || !repo[repo_host + n]));
 }
 
 static bool fill(const json_t *entry, struct image_credential *ret)
@@ -90,10 +92,11 @@ bool credential_find(const struct keyed *secret, const char *image, struct image
 		item = keyed_get(secret, ".dockercfg");
 	if (!item || json_read(item->data, item->len, false, &config, NULL) < 0)
 		return false;
-	json_object_foreach(old_style ? config : json_object_get(config, "auths"), key, entry)
-		if (strlen(key) >= best_len && matches(key, repo)) {
-			best = entry;
-			best_len = strlen(key);
-		}
+	json_object_foreach(old_style ? config : json_object_get(config, "auths"), key,
+		entry) if (strlen(key) >= best_len && matches(key, repo))
+	{
+		best = entry;
+		best_len = strlen(key);
+	}
 	return best && fill(best, ret);
 }

@@ -75,8 +75,7 @@ static CRI(SELinuxOption) * selinux(const struct kv_list *options)
 	return o;
 }
 
-static CRI(SecurityProfile) *
-	profile(const struct profile *p, const char *fallback, const char *localhost_prefix)
+static CRI(SecurityProfile) * profile(const struct profile *p, const char *fallback, const char *localhost_prefix)
 {
 	const char *type = *p->type ? p->type : fallback;
 
@@ -117,7 +116,8 @@ static CRI(LinuxSandboxSecurityContext) * sandbox_security(const struct pod *pod
 	return s;
 }
 
-static CRI(LinuxContainerResources) * resources(const struct cgroup_values *v, const struct cri_node *node, bool container)
+static CRI(LinuxContainerResources) *
+	resources(const struct cgroup_values *v, const struct cri_node *node, bool container)
 {
 	CRI(LinuxContainerResources) *r = CRI_NEW(LinuxContainerResources, linux_container_resources);
 
@@ -192,16 +192,17 @@ static CRI(LinuxPodSandboxConfig) * sandbox_linux(const struct pod *pod, const s
 		for (char *p = name; *p; p++)
 			if (*p == '/')
 				*p = '.';
-		message_map_add(&l->n_sysctls, &l->sysctls, &runtime__v1__linux_pod_sandbox_config__sysctls_entry__descriptor,
-			name, pod->sysctls.v[i].value);
+		message_map_add(&l->n_sysctls, &l->sysctls,
+			&runtime__v1__linux_pod_sandbox_config__sysctls_entry__descriptor, name,
+			pod->sysctls.v[i].value);
 	}
 	l->overhead = CRI_NEW(LinuxContainerResources, linux_container_resources);
 	l->resources = resources(&values, node, false);
 	return l;
 }
 
-CRI(PodSandboxConfig) *cri_sandbox_config(const struct pod *pod, uint32_t attempt, const char *hostname,
-	const struct dns_config *dns, const struct cri_node *node)
+CRI(PodSandboxConfig) * cri_sandbox_config(const struct pod *pod, uint32_t attempt, const char *hostname,
+				const struct dns_config *dns, const struct cri_node *node)
 {
 	CRI(PodSandboxConfig) *c = CRI_NEW(PodSandboxConfig, pod_sandbox_config);
 
@@ -232,8 +233,8 @@ static enum tristate over(enum tristate container, enum tristate pod)
 	return container != TRI_UNSET ? container : pod;
 }
 
-int cri_check_user(const struct pod *pod, const struct container *container, const struct cri_container *make,
-	struct error *err)
+int cri_check_user(
+	const struct pod *pod, const struct container *container, const struct cri_container *make, struct error *err)
 {
 	int64_t user = cri_run_as_user(pod, container);
 	_cleanup_free_ char *where =
@@ -249,7 +250,8 @@ int cri_check_user(const struct pod *pod, const struct container *container, con
 		return error_set(err, ERROR_INVALID, "container has runAsNonRoot and image will run as root %s", where);
 	if (!make->image_has_uid && *make->image_user)
 		return error_set(err, ERROR_INVALID,
-			"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s",
+			"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is "
+			"non-root %s",
 			make->image_user, where);
 	if (!make->image_has_uid)
 		return error_set(err, ERROR_INVALID, "container has runAsNonRoot and image will run as root %s", where);
@@ -281,8 +283,8 @@ static void set_profiles(CRI(LinuxContainerSecurityContext) * s, const struct po
 	static const struct profile unconfined = { "Unconfined", "" };
 	_cleanup_free_ char *prefix = xasprintf("%s/seccomp/", node->root_dir);
 
-	s->seccomp = profile(s->privileged ? &unconfined : seccomp, node->seccomp_default ? "RuntimeDefault" : "Unconfined",
-		prefix);
+	s->seccomp = profile(
+		s->privileged ? &unconfined : seccomp, node->seccomp_default ? "RuntimeDefault" : "Unconfined", prefix);
 	s->apparmor = profile(apparmor, "", "");
 	if (str_eq(apparmor->type, "RuntimeDefault"))
 		message_set(&s->apparmor_profile, "runtime/default");
@@ -293,7 +295,7 @@ static void set_profiles(CRI(LinuxContainerSecurityContext) * s, const struct po
 }
 
 static CRI(LinuxContainerSecurityContext) * container_security(const struct pod *pod, const struct container *c,
-	const struct cri_container *make, const struct cri_node *node)
+						    const struct cri_container *make, const struct cri_node *node)
 {
 	CRI(LinuxContainerSecurityContext) *s =
 		CRI_NEW(LinuxContainerSecurityContext, linux_container_security_context);
@@ -342,17 +344,17 @@ static void set_mounts(CRI(ContainerConfig) * config, const struct cri_container
 		const struct cri_mount *from = &make->mounts[i];
 		CRI(Mount) *m = CRI_NEW(Mount, mount);
 
-		message_set_take(&m->container_path, *from->container_path == '/' ? xstrdup(from->container_path)
-										   : xasprintf("/%s", from->container_path));
+		message_set_take(&m->container_path, *from->container_path == '/'
+							     ? xstrdup(from->container_path)
+							     : xasprintf("/%s", from->container_path));
 		message_set(&m->host_path, from->host_path);
 		m->readonly = from->read_only;
 		m->recursive_read_only = from->read_only && from->recursive_read_only;
-		m->propagation =
-			str_eq(from->propagation, "HostToContainer")
-				? RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_HOST_TO_CONTAINER
-			: str_eq(from->propagation, "Bidirectional")
-				? RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL
-				: RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE;
+		m->propagation = str_eq(from->propagation, "HostToContainer")
+					 ? RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_HOST_TO_CONTAINER
+				 : str_eq(from->propagation, "Bidirectional")
+					 ? RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_BIDIRECTIONAL
+					 : RUNTIME__V1__MOUNT_PROPAGATION__PROPAGATION_PRIVATE;
 		message_add(&config->n_mounts, &config->mounts, m);
 	}
 }
@@ -414,8 +416,8 @@ static void set_container_maps(CRI(ContainerConfig) * config, const struct pod *
 		{ ANNOTATION_PORTS, ports } };
 
 	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
-		message_map_add(&config->n_labels, &config->labels, &runtime__v1__container_config__labels_entry__descriptor,
-			labels[i].key, labels[i].value);
+		message_map_add(&config->n_labels, &config->labels,
+			&runtime__v1__container_config__labels_entry__descriptor, labels[i].key, labels[i].value);
 	for (size_t i = 0; i < ARRAY_LEN(annotations); i++)
 		if (annotations[i].value)
 			message_map_add(&config->n_annotations, &config->annotations,
@@ -434,13 +436,14 @@ static void set_words(size_t *n, char ***field, const struct str_list *list, con
 
 static CRI(Signal) stop_signal(const char *name)
 {
-	const ProtobufCEnumValue *v = protobuf_c_enum_descriptor_get_value_by_name(&runtime__v1__signal__descriptor, name);
+	const ProtobufCEnumValue *v =
+		protobuf_c_enum_descriptor_get_value_by_name(&runtime__v1__signal__descriptor, name);
 
 	return v ? (CRI(Signal))v->value : RUNTIME__V1__SIGNAL__RUNTIME_DEFAULT;
 }
 
-CRI(ContainerConfig) *cri_container_config(const struct pod *pod, const struct container *c,
-	const struct cri_container *make, const struct cri_node *node)
+CRI(ContainerConfig) * cri_container_config(const struct pod *pod, const struct container *c,
+			       const struct cri_container *make, const struct cri_node *node)
 {
 	CRI(ContainerConfig) *config = CRI_NEW(ContainerConfig, container_config);
 	struct cgroup_values values = container_cgroup(pod, c, node->memory);

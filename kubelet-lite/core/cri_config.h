@@ -32,7 +32,7 @@ struct cri_node {
 	bool systemd_cgroups;
 	bool cgroup_v2;
 	bool seccomp_default;
-	int64_t memory; /* bytes of the machine */
+	int64_t memory;			 /* bytes of the machine */
 	const struct strv *masked_paths; /* beyond the constant ones */
 };
 
@@ -61,10 +61,10 @@ struct cri_container {
 /* <pod_logs_dir>/<ns>_<name>_<uid>, owned by the caller. */
 char *pod_log_dir(const char *pod_logs_dir, const char *ns, const char *name, const char *uid) MUST_USE;
 
-CRI(PodSandboxConfig) *cri_sandbox_config(const struct pod *pod, uint32_t attempt, const char *hostname,
-	const struct dns_config *dns, const struct cri_node *node) MUST_USE;
-CRI(ContainerConfig) *cri_container_config(const struct pod *pod, const struct container *container,
-	const struct cri_container *make, const struct cri_node *node) MUST_USE;
+CRI(PodSandboxConfig) * cri_sandbox_config(const struct pod *pod, uint32_t attempt, const char *hostname,
+				const struct dns_config *dns, const struct cri_node *node) MUST_USE;
+CRI(ContainerConfig) * cri_container_config(const struct pod *pod, const struct container *container,
+			       const struct cri_container *make, const struct cri_node *node) MUST_USE;
 /* runAsNonRoot; the kubelet's texts. */
 int cri_check_user(const struct pod *pod, const struct container *container, const struct cri_container *make,
 	struct error *err) MUST_USE;

@@ -206,8 +206,8 @@ static int add_from(const struct env_from *from, const struct env_sources *src, 
 }
 
 /* NULL in *ret: an optional value that is not there. */
-static int referenced(const struct pod *pod, const struct env_var *v, const struct env_sources *src, char **ret,
-	struct error *err)
+static int referenced(
+	const struct pod *pod, const struct env_var *v, const struct env_sources *src, char **ret, struct error *err)
 {
 	_cleanup_(keyed_done) struct keyed data = { 0 };
 	bool secret = v->kind == ENV_SECRET, found = src->data_of(src->data, secret, v->object, &data);
@@ -219,8 +219,8 @@ static int referenced(const struct pod *pod, const struct env_var *v, const stru
 		return 0;
 	if (!found)
 		return error_set(err, ERROR_NOT_FOUND, "%s \"%s\" not found", kind_word(secret), v->object);
-	return error_set(err, ERROR_NOT_FOUND, "couldn't find key %s in %s %s/%s", v->key, secret ? "Secret" : "ConfigMap",
-		pod->ns, v->object);
+	return error_set(err, ERROR_NOT_FOUND, "couldn't find key %s in %s %s/%s", v->key,
+		secret ? "Secret" : "ConfigMap", pod->ns, v->object);
 }
 
 static int value_of(const struct pod *pod, const struct container *container, const struct env_var *v,
@@ -301,7 +301,7 @@ static void add_port(struct env *env, const char *name, const char *ip, const ch
 		_cleanup_free_ char *key = xasprintf("%s%s", prefix, suffixes[i]);
 
 		env_set(env, key,
-			i == 0   ? xasprintf("%s://%s:%lld", lower, host, number)
+			i == 0	 ? xasprintf("%s://%s:%lld", lower, host, number)
 			: i == 1 ? xstrdup(lower)
 			: i == 2 ? xasprintf("%lld", number)
 				 : xstrdup(ip));
@@ -346,7 +346,8 @@ void env_add_service(struct env *env, const json_t *service)
 
 			for (char *p = lower; *p; p++)
 				*p = (char)tolower((unsigned char)*p);
-			env_set(env, key, xasprintf("%s://%s:%lld", lower, host, (long long)json_int_at(port, "port", 0)));
+			env_set(env, key,
+				xasprintf("%s://%s:%lld", lower, host, (long long)json_int_at(port, "port", 0)));
 		}
 		add_port(env, name, ip, host, port);
 	}

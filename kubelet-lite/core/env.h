@@ -34,8 +34,8 @@ struct env_sources {
 };
 
 /* Errors (ERROR_NOT_FOUND, ERROR_INVALID) have the kubelet's texts: `configmap "x" not found`. */
-int env_build(const struct pod *pod, const struct container *container, const struct env_sources *sources, struct env *ret,
-	struct error *err) MUST_USE;
+int env_build(const struct pod *pod, const struct container *container, const struct env_sources *sources,
+	struct env *ret, struct error *err) MUST_USE;
 
 /* Replaces $(NAME) by values of `env`; $$ is $; unknown names stay as they are and are reported in *ret_missing (may be
  * NULL). Owned by the caller. */
@@ -47,8 +47,8 @@ void env_static(const struct container *container, struct env *ret);
 /* A downward API field as text, owned by the caller; NULL when it is none. */
 char *env_field(const struct pod *pod, const char *path, const struct env_sources *sources) MUST_USE;
 /* limits.* or requests.* of a container as text, owned by the caller. */
-char *env_resource(const struct container *container, const struct resource_ref *ref, const struct env_sources *sources)
-	MUST_USE;
+char *env_resource(
+	const struct container *container, const struct resource_ref *ref, const struct env_sources *sources) MUST_USE;
 
 /* Adds the variables of one Service: {NAME}_SERVICE_HOST, {NAME}_PORT_80_TCP, ... Nothing for a headless one. */
 void env_add_service(struct env *env, const json_t *service);

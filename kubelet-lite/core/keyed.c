@@ -27,13 +27,14 @@ static void add(struct keyed *keyed, const char *key, char *data, size_t len, bo
 	keyed->v[keyed->n++] = (struct keyed_item){ xstrdup(key), data, len, binary };
 }
 
-static int read_member(const json_t *object, const char *member, bool base64, bool binary, struct keyed *keyed,
-	struct error *err)
+static int read_member(
+	const json_t *object, const char *member, bool base64, bool binary, struct keyed *keyed, struct error *err)
 {
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(json_object_get(object, member), key, value) {
+	json_object_foreach(json_object_get(object, member), key, value)
+	{
 		const char *text = json_string_value(value);
 		size_t len = json_string_length(value);
 		void *bytes;

@@ -200,7 +200,8 @@ int pod_hostname(const struct pod *pod, const char *cluster_domain, char **ret, 
 	}
 	if (strlen(fqdn) > FQDN_MAX)
 		return error_set(err, ERROR_INVALID,
-			"failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %zu characters requested)",
+			"failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d "
+			"characters is the max, %zu characters requested)",
 			fqdn, FQDN_MAX, strlen(fqdn));
 	*ret = steal(fqdn);
 	return 0;
@@ -219,8 +220,8 @@ static void add_aliases(const struct pod *pod, struct str *out)
 	}
 }
 
-char *pod_hosts_file(const struct pod *pod, char *const *ips, size_t n_ips, const char *cluster_domain,
-	const char *host_text)
+char *pod_hosts_file(
+	const struct pod *pod, char *const *ips, size_t n_ips, const char *cluster_domain, const char *host_text)
 {
 	_cleanup_free_ char *fqdn = pod_fqdn(pod, cluster_domain);
 	_cleanup_free_ char *name = *pod->hostname_override ? xstrdup(pod->hostname_override) : short_name(pod);

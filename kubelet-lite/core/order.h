@@ -5,7 +5,7 @@
 #include "kubelet-lite/core/seen.h"
 
 enum pod_progress {
-	PROGRESS_INIT,      /* an init container is still to do */
+	PROGRESS_INIT,	    /* an init container is still to do */
 	PROGRESS_RUNNING,   /* the regular containers' turn */
 	PROGRESS_SUCCEEDED, /* all ended for good with 0 */
 	PROGRESS_FAILED,    /* all ended for good, one not with 0; or an init container failed for good */

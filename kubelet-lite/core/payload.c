@@ -69,7 +69,8 @@ static int add_object(const struct volume *volume, const struct payload_source *
 	if (!src->data_of(src->data, secret, s->object, &data)) {
 		if (s->optional)
 			return 0;
-		return error_set(err, ERROR_NOT_FOUND, "%s \"%s\" not found", secret ? "secret" : "configmap", s->object);
+		return error_set(
+			err, ERROR_NOT_FOUND, "%s \"%s\" not found", secret ? "secret" : "configmap", s->object);
 	}
 	if (!s->n_items)
 		for (size_t i = 0; i < data.n && r == 0; i++)
@@ -105,7 +106,8 @@ static int add_downward(const struct pod *pod, const struct volume *volume, cons
 				text = env_resource(&pod->containers[c], &item->resource, src);
 		}
 		if (!text)
-			return error_set(err, ERROR_INVALID, "downwardAPI item %s: no such field or container", item->path);
+			return error_set(
+				err, ERROR_INVALID, "downwardAPI item %s: no such field or container", item->path);
 		r = add(out, item->path, text, strlen(text), item->mode < 0 ? volume->default_mode : item->mode, err);
 	}
 	return r;

@@ -184,7 +184,8 @@ static void plan_starts(struct planner *p)
 	for (size_t i = 0; i < p->pod->n_init; i++) {
 		if (initialized && p->pod->containers[i].kind == CONTAINER_INIT)
 			continue;
-		if (!initialized && p->pod->containers[i].kind == CONTAINER_INIT && order_init_passed(p->pod, p->seen, i))
+		if (!initialized && p->pod->containers[i].kind == CONTAINER_INIT &&
+			order_init_passed(p->pod, p->seen, i))
 			continue;
 		plan_start(p, i);
 		if (!initialized && !order_init_passed(p->pod, p->seen, i))
@@ -205,7 +206,8 @@ static bool plan_kills(struct planner *p, bool sandbox_lost)
 		const struct container *spec = &p->pod->containers[i];
 
 		if (!seen_alive(c)) {
-			waits = waits || (sandbox_lost && (c->op == OP_CREATE || c->op == OP_START || c->op == OP_STOP));
+			waits = waits ||
+				(sandbox_lost && (c->op == OP_CREATE || c->op == OP_START || c->op == OP_STOP));
 			continue;
 		}
 		if (sandbox_lost)

@@ -2,9 +2,9 @@
  * plan.h - purpose: what to do next for one pod, as a pure function of what is wanted, what is seen, and the time.
  *
  *	             volumes up -> run sandbox -> init containers, one by one -> regular containers in order
- *	one start:   image -> create -> start -> postStart         (a later container waits while an earlier one is in it)
- *	one stop:    kill (sets a deadline, begins preStop) -> stop, when its turn has come or the deadline has passed
- *	the end:     containers down -> stop sandbox -> [forget: remove containers and sandboxes] -> volumes down -> [finish]
+ *	one start:   image -> create -> start -> postStart         (a later container waits while an earlier one is in
+ *it) one stop:    kill (sets a deadline, begins preStop) -> stop, when its turn has come or the deadline has passed the
+ *end:     containers down -> stop sandbox -> [forget: remove containers and sandboxes] -> volumes down -> [finish]
  *
  * The plan may be asked for at any time and never doubles an action, since what is under way is part of `seen`.
  */

@@ -77,7 +77,7 @@ bool pod_ready(const struct pod_want *want, const struct pod_seen *seen)
 struct verdict {
 	bool value;
 	const char *reason; /* NULL: none */
-	char *message;      /* owned; NULL: none */
+	char *message;	    /* owned; NULL: none */
 };
 
 /* "containers with <what>: [a b]"; NULL when there is none. */
@@ -106,8 +106,7 @@ static struct verdict initialized(const struct pod *pod, const struct pod_seen *
 		return (struct verdict){ true, "PodCompleted", NULL };
 	if (order_initialized(pod, seen))
 		return (struct verdict){ true, NULL, NULL };
-	return (struct verdict){ false, "ContainersNotInitialized",
-		names_of(pod, seen, true, "incomplete status") };
+	return (struct verdict){ false, "ContainersNotInitialized", names_of(pod, seen, true, "incomplete status") };
 }
 
 static struct verdict containers_ready(const struct pod *pod, const struct pod_seen *seen, const char *phase)
@@ -117,7 +116,8 @@ static struct verdict containers_ready(const struct pod *pod, const struct pod_s
 	if (str_eq(phase, "Failed"))
 		return (struct verdict){ false, "PodFailed", NULL };
 	char *unready = names_of(pod, seen, false, "unready status");
-	return unready ? (struct verdict){ false, "ContainersNotReady", unready } : (struct verdict){ true, NULL, NULL };
+	return unready ? (struct verdict){ false, "ContainersNotReady", unready }
+		       : (struct verdict){ true, NULL, NULL };
 }
 
 static struct verdict ready(const struct pod *pod, const struct pod_seen *seen, const char *phase)
@@ -131,8 +131,8 @@ static struct verdict ready(const struct pod *pod, const struct pod_seen *seen, 
 	return v;
 }
 
-static struct verdict judge(enum pod_condition which, const struct pod *pod, const struct pod_seen *seen,
-	const char *phase)
+static struct verdict judge(
+	enum pod_condition which, const struct pod *pod, const struct pod_seen *seen, const char *phase)
 {
 	switch (which) {
 	case CONDITION_READY_TO_START:
@@ -196,8 +196,8 @@ static json_t *ip_list(const char *key, const char *const *ips, size_t n)
 	return list;
 }
 
-static void add_addresses(json_t *status, const struct pod *pod, const struct pod_seen *seen,
-	const struct status_context *ctx)
+static void add_addresses(
+	json_t *status, const struct pod *pod, const struct pod_seen *seen, const struct status_context *ctx)
 {
 	const char *const *ips = (const char *const *)seen->ips;
 	size_t n = seen->n_ips;
@@ -223,8 +223,8 @@ static int by_name(const void *a, const void *b, void *pod)
 	return strcmp(c[*(const size_t *)a].name, c[*(const size_t *)b].name);
 }
 
-static void add_containers(json_t *status, const struct pod_want *want, const struct pod_seen *seen,
-	const struct status_context *ctx)
+static void add_containers(
+	json_t *status, const struct pod_want *want, const struct pod_seen *seen, const struct status_context *ctx)
 {
 	const struct pod *pod = want->pod;
 	size_t regular = pod->n_containers - pod->n_init;

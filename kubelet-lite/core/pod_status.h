@@ -23,8 +23,8 @@ struct condition_times {
 };
 
 struct status_context {
-	int64_t now_ns;   /* monotonic */
-	uint64_t now_at;  /* since 1970 */
+	int64_t now_ns;	 /* monotonic */
+	uint64_t now_at; /* since 1970 */
 	uint64_t start_at;
 	const char *host_ip; /* "" unknown */
 	const struct str_list *host_ips;

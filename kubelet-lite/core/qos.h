@@ -14,9 +14,9 @@ const char *qos_name(enum qos_class qos); /* "Guaranteed", ... */
 
 struct cgroup_values {
 	int64_t cpu_shares;
-	int64_t cpu_quota_us;    /* 0: no limit */
-	int64_t memory_limit;    /* bytes; 0: no limit */
-	int64_t oom_score_adj;   /* containers only */
+	int64_t cpu_quota_us;  /* 0: no limit */
+	int64_t memory_limit;  /* bytes; 0: no limit */
+	int64_t oom_score_adj; /* containers only */
 };
 
 /* Of one container. node_memory: bytes of the machine. */
@@ -28,7 +28,8 @@ struct quantity pod_request(const struct pod *pod, const char *resource);
 /* 1 + (shares-2)*9999/262142, as kubelets do for their own cgroups (v2). */
 int64_t cgroup_weight(int64_t shares);
 
-/* "/kubepods/burstable/pod<uid>" below root ("/": none). For the systemd driver the path of slices. Owned by the caller. */
+/* "/kubepods/burstable/pod<uid>" below root ("/": none). For the systemd driver the path of slices. Owned by the
+ * caller. */
 char *qos_cgroup_path(const char *root, enum qos_class qos, bool systemd) MUST_USE;
 char *pod_cgroup_path(const char *root, const struct pod *pod, bool systemd) MUST_USE;
 /* The cgroup_parent that CRI gets: the path, or the slice's name. */

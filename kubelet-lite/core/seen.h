@@ -1,9 +1,9 @@
 /*
  * seen.h - purpose: what is known about one pod: what the runtime reported, and which steps are under way.
  *
- * The worker folds reports and outcomes in; pod_plan() and pod_status() read. A step in flight (`op`) is part of what is
- * seen, so that both can be asked at any moment. Times that decisions depend on are CLOCK_MONOTONIC nanoseconds, so that
- * a clock that is set does not restart or hold up anything; times that people read are nanoseconds since 1970.
+ * The worker folds reports and outcomes in; pod_plan() and pod_status() read. A step in flight (`op`) is part of what
+ * is seen, so that both can be asked at any moment. Times that decisions depend on are CLOCK_MONOTONIC nanoseconds, so
+ * that a clock that is set does not restart or hold up anything; times that people read are nanoseconds since 1970.
  */
 #pragma once
 #include "kubelet-lite/model/pod.h"
@@ -15,10 +15,10 @@ struct instance {
 	enum container_state state;
 	char *id;
 	char *sandbox_id;
-	uint32_t restarts; /* its restartCount */
-	uint32_t hash;     /* of the container's spec when it was made */
-	int64_t backoff_ns; /* wait after its exit before the next one */
-	int64_t started_ns, finished_ns;           /* monotonic */
+	uint32_t restarts;			      /* its restartCount */
+	uint32_t hash;				      /* of the container's spec when it was made */
+	int64_t backoff_ns;			      /* wait after its exit before the next one */
+	int64_t started_ns, finished_ns;	      /* monotonic */
 	uint64_t created_at, started_at, finished_at; /* since 1970 */
 	int exit_code;
 	char *reason;  /* as the runtime gives it; NULL: none */
@@ -40,8 +40,8 @@ struct container_seen {
 	struct instance now;  /* the newest */
 	struct instance last; /* the one before it, for lastState; STATE_NONE or STATE_EXITED */
 	enum container_op op;
-	bool image_ready; /* present and allowed, for the start that comes next */
-	char *image_ref;  /* what CreateContainer gets */
+	bool image_ready;   /* present and allowed, for the start that comes next */
+	char *image_ref;    /* what CreateContainer gets */
 	bool image_has_uid; /* its USER */
 	int64_t image_uid;
 	char *image_user;

@@ -17,8 +17,10 @@ static const struct {
 	[CRI_RUNTIME_CONFIG] = { RUNTIME "RuntimeConfig", &runtime__v1__runtime_config_response__descriptor },
 	[CRI_RUN_POD_SANDBOX] = { RUNTIME "RunPodSandbox", &runtime__v1__run_pod_sandbox_response__descriptor },
 	[CRI_STOP_POD_SANDBOX] = { RUNTIME "StopPodSandbox", &runtime__v1__stop_pod_sandbox_response__descriptor },
-	[CRI_REMOVE_POD_SANDBOX] = { RUNTIME "RemovePodSandbox", &runtime__v1__remove_pod_sandbox_response__descriptor },
-	[CRI_POD_SANDBOX_STATUS] = { RUNTIME "PodSandboxStatus", &runtime__v1__pod_sandbox_status_response__descriptor },
+	[CRI_REMOVE_POD_SANDBOX] = { RUNTIME "RemovePodSandbox",
+		&runtime__v1__remove_pod_sandbox_response__descriptor },
+	[CRI_POD_SANDBOX_STATUS] = { RUNTIME "PodSandboxStatus",
+		&runtime__v1__pod_sandbox_status_response__descriptor },
 	[CRI_LIST_POD_SANDBOX] = { RUNTIME "ListPodSandbox", &runtime__v1__list_pod_sandbox_response__descriptor },
 	[CRI_CREATE_CONTAINER] = { RUNTIME "CreateContainer", &runtime__v1__create_container_response__descriptor },
 	[CRI_START_CONTAINER] = { RUNTIME "StartContainer", &runtime__v1__start_container_response__descriptor },
@@ -41,7 +43,8 @@ struct cri_client {
 	uint64_t timeout_ms;
 };
 
-int cri_client_new(uv_loop_t *loop, const char *endpoint, uint64_t timeout_ms, struct cri_client **ret, struct error *err)
+int cri_client_new(
+	uv_loop_t *loop, const char *endpoint, uint64_t timeout_ms, struct cri_client **ret, struct error *err)
 {
 	struct sock_address address;
 	int r = sock_address_parse(endpoint, &address, err);

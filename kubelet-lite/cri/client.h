@@ -37,8 +37,8 @@ enum cri_method {
 struct cri_client;
 
 /* endpoint: "unix:///run/x.sock" or a path. */
-int cri_client_new(uv_loop_t *loop, const char *endpoint, uint64_t timeout_ms, struct cri_client **ret, struct error *err)
-	MUST_USE;
+int cri_client_new(uv_loop_t *loop, const char *endpoint, uint64_t timeout_ms, struct cri_client **ret,
+	struct error *err) MUST_USE;
 void cri_client_free(struct cri_client *client);
 /* `extra_ms` is added to the usual deadline (twice the usual one for RunPodSandbox); CRI_NO_DEADLINE: none. The request
  * may be freed afterwards. The callback gets a reply of the method's type, see rpc_call(). */

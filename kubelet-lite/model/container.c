@@ -48,9 +48,9 @@ static struct handler decode_handler(struct decode *d, const json_t *o)
 	if (http)
 		return decode_http(d, http);
 	if (tcp)
-		return (struct handler){ .kind = HANDLER_TCP,
-			.host = decode_str(d, tcp, "host", ""),
-			.port = decode_port(d, tcp, "port") };
+		return (struct handler){
+			.kind = HANDLER_TCP, .host = decode_str(d, tcp, "host", ""), .port = decode_port(d, tcp, "port")
+		};
 	if (grpc)
 		return (struct handler){ .kind = HANDLER_GRPC,
 			.host = "",
@@ -136,7 +136,8 @@ struct resource_ref decode_resource_ref(struct decode *d, const json_t *o)
 
 static void decode_env_source(struct decode *d, const json_t *from, struct env_var *v)
 {
-	const json_t *field = decode_object(d, from, "fieldRef"), *resource = decode_object(d, from, "resourceFieldRef"),
+	const json_t *field = decode_object(d, from, "fieldRef"),
+		     *resource = decode_object(d, from, "resourceFieldRef"),
 		     *map = decode_object(d, from, "configMapKeyRef"), *secret = decode_object(d, from, "secretKeyRef"),
 		     *ref = map ? map : secret;
 
@@ -153,7 +154,8 @@ static void decode_env_source(struct decode *d, const json_t *from, struct env_v
 		v->optional = decode_bool(d, ref, "optional", false);
 	} else {
 		decode_unsupported(d, "valueFrom",
-			"one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef is supported by kubelet-lite");
+			"one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef is supported by "
+			"kubelet-lite");
 	}
 }
 
@@ -242,12 +244,14 @@ static struct resource_list decode_amounts(struct decode *d, const json_t *resou
 	json_t *v;
 
 	list.v = arena_array(d->arena, json_object_size(m), sizeof(*list.v));
-	json_object_foreach((json_t *)m, name, v) {
+	json_object_foreach((json_t *)m, name, v)
+	{
 		struct quantity amount = QUANTITY_ZERO;
 
 		decode_quantity(d, m, name, &amount);
-		const char *text = json_is_string(v) ? arena_strdup(d->arena, json_string_value(v))
-						     : arena_printf(d->arena, "%lld", (long long)quantity_value(amount));
+		const char *text = json_is_string(v)
+					   ? arena_strdup(d->arena, json_string_value(v))
+					   : arena_printf(d->arena, "%lld", (long long)quantity_value(amount));
 		list.v[list.n++] = (struct resource){ arena_strdup(d->arena, name), amount, text };
 	}
 	return list;
@@ -256,7 +260,8 @@ static struct resource_list decode_amounts(struct decode *d, const json_t *resou
 /* A limit without a request is the request too (API defaulting). */
 static void default_requests(struct decode *d, struct container *c)
 {
-	struct resource_list both = { .v = arena_array(d->arena, c->requests.n + c->limits.n, sizeof(struct resource)) };
+	struct resource_list both = { .v = arena_array(
+					      d->arena, c->requests.n + c->limits.n, sizeof(struct resource)) };
 	struct quantity q;
 
 	for (size_t i = 0; i < c->requests.n; i++)
@@ -282,8 +287,8 @@ static void decode_resources(struct decode *d, const json_t *o, struct container
 
 		if (!str_eq(name, "cpu") && !str_eq(name, "memory") && !str_eq(name, "ephemeral-storage") &&
 			!str_starts(name, "hugepages-"))
-			decode_unsupported(d, arena_printf(d->arena, "requests[%.60s]", name),
-				"this node has no such resource");
+			decode_unsupported(
+				d, arena_printf(d->arena, "requests[%.60s]", name), "this node has no such resource");
 	}
 	decode_leave(d, mark);
 }

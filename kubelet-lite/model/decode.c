@@ -143,7 +143,8 @@ struct kv_list decode_map(struct decode *d, const json_t *o, const char *key)
 
 	if (list.n)
 		list.v = arena_array(d->arena, list.n, sizeof(*list.v));
-	json_object_foreach((json_t *)m, k, v) {
+	json_object_foreach((json_t *)m, k, v)
+	{
 		if (!json_is_string(v))
 			decode_fail(d, key, "a map of strings");
 		list.v[i].key = arena_strdup(d->arena, k);

@@ -48,8 +48,8 @@ const struct volume *pod_volume(const struct pod *pod, const char *name)
 
 char *pod_field_path(const struct container *container)
 {
-	return xasprintf("spec.%s{%s}", container->kind == CONTAINER_REGULAR ? "containers" : "initContainers",
-		container->name);
+	return xasprintf(
+		"spec.%s{%s}", container->kind == CONTAINER_REGULAR ? "containers" : "initContainers", container->name);
 }
 
 static bool env_uses(const struct container *c, bool secret, const char *object)
@@ -134,8 +134,7 @@ static void decode_pod_security(struct decode *d, const json_t *spec, struct pod
 
 	const json_t *groups = decode_array(d, o, "supplementalGroups");
 	pod->n_supplemental_groups = json_array_size(groups);
-	pod->supplemental_groups =
-		arena_array(d->arena, pod->n_supplemental_groups, sizeof(*pod->supplemental_groups));
+	pod->supplemental_groups = arena_array(d->arena, pod->n_supplemental_groups, sizeof(*pod->supplemental_groups));
 	for (size_t i = 0; i < pod->n_supplemental_groups; i++)
 		pod->supplemental_groups[i] = json_integer_value(json_array_get(groups, i));
 
@@ -192,8 +191,7 @@ static void decode_refused(struct decode *d, const json_t *spec)
 		decode_unsupported(d, "hostUsers", "user namespaces are not supported by kubelet-lite");
 	if (json_object_size(decode_object(d, spec, "resources")))
 		decode_unsupported(d, "resources", "pod-level resources are not supported by kubelet-lite");
-	const json_t *required = json_object_get(
-		json_object_get(json_object_get(spec, "affinity"), "nodeAffinity"),
+	const json_t *required = json_object_get(json_object_get(json_object_get(spec, "affinity"), "nodeAffinity"),
 		"requiredDuringSchedulingIgnoredDuringExecution");
 	if (json_object_size(required))
 		decode_unsupported(d, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",

@@ -45,7 +45,7 @@ struct resource_list {
 bool resource_get(const struct resource_list *list, const char *name, struct quantity *ret);
 
 struct port_ref {
-	int number;       /* 0: by name */
+	int number;	  /* 0: by name */
 	const char *name; /* "" when by number */
 };
 
@@ -55,9 +55,9 @@ enum handler_kind { HANDLER_NONE, HANDLER_EXEC, HANDLER_HTTP, HANDLER_TCP, HANDL
 struct handler {
 	enum handler_kind kind;
 	struct str_list command; /* exec */
-	const char *host;        /* http, tcp: "" means the pod's address */
-	struct port_ref port;    /* http, tcp, grpc */
-	const char *path;        /* http */
+	const char *host;	 /* http, tcp: "" means the pod's address */
+	struct port_ref port;	 /* http, tcp, grpc */
+	const char *path;	 /* http */
 	bool https;
 	struct kv_list headers;
 	const char *service; /* grpc */
@@ -174,7 +174,7 @@ struct container {
 	struct security security;
 	bool is_stdin, stdin_once, tty;
 	const char *stop_signal; /* "" */
-	uint32_t hash;           /* of what makes a restart necessary: name and image */
+	uint32_t hash;		 /* of what makes a restart necessary: name and image */
 };
 
 enum volume_kind { VOLUME_EMPTY_DIR, VOLUME_HOST_PATH, VOLUME_PAYLOAD };
@@ -184,8 +184,8 @@ enum payload_kind { PAYLOAD_CONFIG_MAP, PAYLOAD_SECRET, PAYLOAD_DOWNWARD };
 struct payload_item {
 	const char *key;
 	const char *path;
-	int mode; /* -1: the volume's */
-	struct field_ref field;       /* downward API: one of both */
+	int mode;		/* -1: the volume's */
+	struct field_ref field; /* downward API: one of both */
 	struct resource_ref resource;
 };
 
@@ -202,7 +202,7 @@ struct volume {
 	const char *name;
 	enum volume_kind kind;
 	const char *type_name; /* "empty-dir", "configmap", "secret", "downward-api", "projected", "host-path" */
-	const char *medium;     /* emptyDir: "", "Memory", "HugePages", "HugePages-2Mi" */
+	const char *medium;    /* emptyDir: "", "Memory", "HugePages", "HugePages-2Mi" */
 	bool has_size_limit;
 	struct quantity size_limit;
 	const char *host_path;

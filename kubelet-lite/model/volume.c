@@ -48,8 +48,8 @@ static void decode_items(struct decode *d, const json_t *o, struct payload_sourc
 	}
 }
 
-static void decode_source(struct decode *d, const json_t *o, enum payload_kind kind, const char *name_key,
-	struct payload_source *s)
+static void decode_source(
+	struct decode *d, const json_t *o, enum payload_kind kind, const char *name_key, struct payload_source *s)
 {
 	s->kind = kind;
 	s->object = decode_str(d, o, name_key, "");
@@ -57,8 +57,8 @@ static void decode_source(struct decode *d, const json_t *o, enum payload_kind k
 	decode_items(d, o, s);
 }
 
-static void one_source(struct decode *d, const json_t *o, enum payload_kind kind, const char *name_key,
-	struct volume *v)
+static void one_source(
+	struct decode *d, const json_t *o, enum payload_kind kind, const char *name_key, struct volume *v)
 {
 	v->kind = VOLUME_PAYLOAD;
 	v->n_sources = 1;
@@ -92,7 +92,8 @@ static void decode_projected(struct decode *d, const json_t *o, struct volume *v
 	static const struct {
 		const char *key;
 		enum payload_kind kind;
-	} kinds[] = { { "configMap", PAYLOAD_CONFIG_MAP }, { "secret", PAYLOAD_SECRET }, { "downwardAPI", PAYLOAD_DOWNWARD } };
+	} kinds[] = { { "configMap", PAYLOAD_CONFIG_MAP }, { "secret", PAYLOAD_SECRET },
+		{ "downwardAPI", PAYLOAD_DOWNWARD } };
 	const json_t *a = decode_array(d, o, "sources");
 
 	v->kind = VOLUME_PAYLOAD;
@@ -111,7 +112,8 @@ static void decode_projected(struct decode *d, const json_t *o, struct volume *v
 				&v->sources[v->n_sources++]);
 		else
 			decode_unsupported(d, "",
-				"one of configMap, secret, downwardAPI is supported by kubelet-lite (there is no service account here)");
+				"one of configMap, secret, downwardAPI is supported by kubelet-lite (there is no "
+				"service account here)");
 		decode_leave(d, mark);
 	}
 }
@@ -157,11 +159,13 @@ static void decode_volume(struct decode *d, const json_t *o, struct volume *v)
 	const char *key;
 	json_t *member;
 
-	*v = (struct volume){ .name = decode_str(d, o, "name", ""), .type_name = "", .medium = "", .host_path = "",
-		.host_type = "" };
+	*v = (struct volume){
+		.name = decode_str(d, o, "name", ""), .type_name = "", .medium = "", .host_path = "", .host_type = ""
+	};
 	if (!*v->name || strchr(v->name, '/') || *v->name == '.')
 		decode_fail(d, "name", "a name without slashes");
-	json_object_foreach((json_t *)o, key, member) {
+	json_object_foreach((json_t *)o, key, member)
+	{
 		size_t k = 0;
 
 		if (str_eq(key, "name") || json_is_null(member))

@@ -110,7 +110,9 @@ void instance_from_status(const CRI(ContainerStatus) * s, int64_t now_ns, uint64
 	*ret = (struct instance){
 		.state = state_of(s->state),
 		.id = xstrdup(s->id),
-		.restarts = restarts ? (uint32_t)strtoul(restarts, NULL, 10) : s->metadata ? s->metadata->attempt : 0,
+		.restarts = restarts	  ? (uint32_t)strtoul(restarts, NULL, 10)
+			    : s->metadata ? s->metadata->attempt
+					  : 0,
 		.hash = hash ? (uint32_t)strtoul(hash, NULL, 16) : 0,
 		.backoff_ns = backoff ? strtoll(backoff, NULL, 10) : 0,
 		.created_at = (uint64_t)s->created_at,
@@ -285,8 +287,8 @@ static void fold_sandbox(struct sandbox_seen *s, const struct listed *l)
 	s->created_at = l ? (uint64_t)l->created_at : 0;
 }
 
-void fold_listing(const struct pod *pod, struct pod_seen *seen, struct listing *l, struct instance *instances,
-	bool *changed)
+void fold_listing(
+	const struct pod *pod, struct pod_seen *seen, struct listing *l, struct instance *instances, bool *changed)
 {
 	_cleanup_free_ bool *used = xcalloc(l->n + 1, sizeof(*used));
 	int sandbox = newest(l, NULL, -1);

@@ -12,7 +12,7 @@
 struct listed {
 	bool is_sandbox;
 	char *id;
-	char *name;       /* container's */
+	char *name;	  /* container's */
 	char *sandbox_id; /* container's */
 	uint32_t attempt;
 	int64_t created_at;
@@ -34,8 +34,8 @@ void instance_from_status(const CRI(ContainerStatus) * status, int64_t now_ns, u
 
 /* Which lines need a ContainerStatus, because what is known of them is older: indices into listing->v. The newest
  * sandbox is in *ret_sandbox (-1: none). */
-size_t fold_wanted(const struct pod *pod, const struct pod_seen *seen, const struct listing *listing, size_t *ret_indices,
-	int *ret_sandbox);
+size_t fold_wanted(const struct pod *pod, const struct pod_seen *seen, const struct listing *listing,
+	size_t *ret_indices, int *ret_sandbox);
 /* Takes the answers (instances[i] belongs to listing->v[i]; STATE_NONE: not asked, or gone meanwhile) over into seen.
  * changed[i] is set for each container of the pod that is another instance than before. */
 void fold_listing(const struct pod *pod, struct pod_seen *seen, struct listing *listing, struct instance *instances,

@@ -16,7 +16,7 @@ struct observation {
 	bool failed;
 	struct listing listing;
 	struct instance *instances; /* as listing.v */
-	char **message_files;       /* as listing.v: where termination messages are, NULL: unknown */
+	char **message_files;	    /* as listing.v: where termination messages are, NULL: unknown */
 	char **ips;
 	size_t n_ips;
 	bool has_ips;
@@ -101,7 +101,7 @@ static void fold(struct pod_worker *w, struct observation *o)
 		if (changed[i])
 			pod_new_instance(w, i, true);
 		else if (w->seen.c[i].now.state == STATE_EXITED &&
-			(w->seen.c[i].op == OP_PRE_STOP || w->seen.c[i].op == OP_POST_START))
+			 (w->seen.c[i].op == OP_PRE_STOP || w->seen.c[i].op == OP_POST_START))
 			effect_give_up(w, i);
 	}
 	if (first) {
@@ -149,8 +149,8 @@ static void on_status(void *data, const struct error *status, const void *reply)
 		const char *file =
 			message_map_get(r->status->n_annotations, r->status->annotations, ANNOTATION_MESSAGE_FILE);
 
-		instance_from_status(r->status, node_now(o->worker->node), clock_realtime_ns(),
-			&o->instances[asked->index]);
+		instance_from_status(
+			r->status, node_now(o->worker->node), clock_realtime_ns(), &o->instances[asked->index]);
 		o->message_files[asked->index] = xstrdup(file);
 	}
 	free(asked);
@@ -255,14 +255,14 @@ void observe_pod(struct pod_worker *w)
 
 	CRI(ListPodSandboxRequest) sandboxes = RUNTIME__V1__LIST_POD_SANDBOX_REQUEST__INIT;
 	CRI(PodSandboxFilter) sandbox_filter = RUNTIME__V1__POD_SANDBOX_FILTER__INIT;
-	CRI(PodSandboxFilter__LabelSelectorEntry) sandbox_label =
-		RUNTIME__V1__POD_SANDBOX_FILTER__LABEL_SELECTOR_ENTRY__INIT;
-	CRI(PodSandboxFilter__LabelSelectorEntry) *sandbox_labels[] = { &sandbox_label };
+	CRI(PodSandboxFilter__LabelSelectorEntry)
+	sandbox_label = RUNTIME__V1__POD_SANDBOX_FILTER__LABEL_SELECTOR_ENTRY__INIT;
+	CRI(PodSandboxFilter__LabelSelectorEntry) * sandbox_labels[] = { &sandbox_label };
 	CRI(ListContainersRequest) containers = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
 	CRI(ContainerFilter) container_filter = RUNTIME__V1__CONTAINER_FILTER__INIT;
-	CRI(ContainerFilter__LabelSelectorEntry) container_label =
-		RUNTIME__V1__CONTAINER_FILTER__LABEL_SELECTOR_ENTRY__INIT;
-	CRI(ContainerFilter__LabelSelectorEntry) *container_labels[] = { &container_label };
+	CRI(ContainerFilter__LabelSelectorEntry)
+	container_label = RUNTIME__V1__CONTAINER_FILTER__LABEL_SELECTOR_ENTRY__INIT;
+	CRI(ContainerFilter__LabelSelectorEntry) * container_labels[] = { &container_label };
 	struct observation *o = xnew(struct observation);
 
 	*o = (struct observation){ .worker = w, .epoch = w->epoch, .waiting = 2 };

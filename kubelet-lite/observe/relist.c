@@ -10,7 +10,7 @@ enum { FAST_MS = 1000, RETRY_MS = 500, STATUS_EVERY_MS = 30000 };
 
 struct relist {
 	struct node *node;
-	uv_timer_t timer;        /* next list */
+	uv_timer_t timer;	 /* next list */
 	uv_timer_t status_timer; /* next Status, and next try of the event stream */
 	uint64_t period_ms;
 	bool no_events; /* the runtime has none */
@@ -109,7 +109,8 @@ static void stop_orphan(struct relist *r, const char *uid)
 
 	if (orphan_held(r->node, pod)) {
 		if (!map_get(&r->node->held, uid))
-			log_warning("pod=%s/%s uid=%s: its manifest is broken; leaving it as it is", pod->ns, pod->name, uid);
+			log_warning("pod=%s/%s uid=%s: its manifest is broken; leaving it as it is", pod->ns, pod->name,
+				uid);
 		map_put(&r->node->held, uid, r);
 		pod_free(pod);
 		return;
@@ -277,8 +278,8 @@ static void on_events_end(void *data, const struct error *status)
 static void set_runtime_state(struct node *node, bool up, const char *problem, bool network)
 {
 	if (up != node->runtime_up)
-		log_line(up ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, up ? "the runtime answers" : "the runtime does not answer: %s",
-			problem);
+		log_line(up ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
+			up ? "the runtime answers" : "the runtime does not answer: %s", problem);
 	node->runtime_up = up;
 	node->network_ready = network;
 	free(node->runtime_problem);
@@ -307,8 +308,9 @@ static void on_status(void *data, const struct error *status, const void *reply)
 			continue;
 		network = network && !str_eq(c->type, "NetworkReady");
 		ready = ready && !str_eq(c->type, "RuntimeReady");
-		str_addf(&problem, "%scontainer runtime %s not ready: %s=false reason:%s message:%s", problem.len ? ", " : "",
-			str_eq(c->type, "NetworkReady") ? "network" : "status", c->type, c->reason, c->message);
+		str_addf(&problem, "%scontainer runtime %s not ready: %s=false reason:%s message:%s",
+			problem.len ? ", " : "", str_eq(c->type, "NetworkReady") ? "network" : "status", c->type,
+			c->reason, c->message);
 	}
 	set_runtime_state(r->node, ready, problem.len ? problem.buf : NULL, network);
 	str_done(&problem);

@@ -94,7 +94,8 @@ static bool has_top(const struct payload *payload, const char *name)
 	size_t n = strlen(name);
 
 	for (size_t i = 0; i < payload->n; i++)
-		if (strncmp(payload->v[i].path, name, n) == 0 && (payload->v[i].path[n] == '/' || !payload->v[i].path[n]))
+		if (strncmp(payload->v[i].path, name, n) == 0 &&
+			(payload->v[i].path[n] == '/' || !payload->v[i].path[n]))
 			return true;
 	return false;
 }

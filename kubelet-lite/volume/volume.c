@@ -170,7 +170,8 @@ static int set_up_host_path(const struct volume_step *s, struct error *err)
 			close(fd);
 	}
 	if (stat(s->path, &st) < 0 || (st.st_mode & S_IFMT) != type->format)
-		return error_set(err, ERROR_PRECONDITION, "hostPath type check failed: %s is not a %s", s->path, type->noun);
+		return error_set(
+			err, ERROR_PRECONDITION, "hostPath type check failed: %s is not a %s", s->path, type->noun);
 	return 0;
 }
 
@@ -290,8 +291,7 @@ static int make_beneath(int dir_fd, const char *path, struct error *err)
 			continue;
 		}
 		_cleanup_fd_ int made = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (made < 0 || fchmod(made, root.st_mode & 07777) < 0 ||
-			fchown(made, (uid_t)-1, root.st_gid) < 0)
+		if (made < 0 || fchmod(made, root.st_mode & 07777) < 0 || fchown(made, (uid_t)-1, root.st_gid) < 0)
 			return error_sys(err, errno, "create %s", name);
 	}
 	return 0;

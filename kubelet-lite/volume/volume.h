@@ -2,8 +2,8 @@
  * volume.h - purpose: make a pod's volumes on the node, refresh them, and take them down.
  *
  * Layout as the kubelet's: <root>/pods/<uid>/volumes/kubernetes.io~<type>/<name>. Everything here blocks and works on
- * plain data, for jobs. Directories that pods can write to are never followed by name: paths inside a volume are resolved
- * by openat2() below it.
+ * plain data, for jobs. Directories that pods can write to are never followed by name: paths inside a volume are
+ * resolved by openat2() below it.
  */
 #pragma once
 #include "kubelet-lite/core/payload.h"

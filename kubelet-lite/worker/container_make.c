@@ -110,12 +110,15 @@ static void make_work(struct job *job)
 		return;
 	if (m->count_logs)
 		m->restarts = next_log(m->log_dir);
-	if (*m->message_path && (make_parent(m->message_file, 0750, err) < 0 || write_text(m->message_file, "", 0666, err) < 0))
+	if (*m->message_path &&
+		(make_parent(m->message_file, 0750, err) < 0 || write_text(m->message_file, "", 0666, err) < 0))
 		return;
-	if (m->hosts_text && (make_parent(m->hosts_file, 0750, err) < 0 || write_text(m->hosts_file, m->hosts_text, 0644, err) < 0))
+	if (m->hosts_text &&
+		(make_parent(m->hosts_file, 0750, err) < 0 || write_text(m->hosts_file, m->hosts_text, 0644, err) < 0))
 		return;
 	for (size_t i = 0; i < m->n_sub_paths; i++)
-		if (volume_sub_path(m->sub_paths[i].volume_dir, m->sub_paths[i].sub_path, m->sub_paths[i].target, err) < 0) {
+		if (volume_sub_path(m->sub_paths[i].volume_dir, m->sub_paths[i].sub_path, m->sub_paths[i].target, err) <
+			0) {
 			error_prefix(err, "failed to prepare subPath for volumeMount");
 			return;
 		}
@@ -138,9 +141,8 @@ static void create_failed(struct pod_worker *w, size_t i, const char *reason, co
 	pod_kick(w);
 }
 
-
-static void container_created(struct pod_worker *w, size_t i, const char *id, const struct error *status,
-	const void *reply)
+static void container_created(
+	struct pod_worker *w, size_t i, const char *id, const struct error *status, const void *reply)
 {
 	const CRI(CreateContainerResponse) *r = reply;
 	struct container_seen *c = &w->seen.c[i];
@@ -232,8 +234,8 @@ static void make_done(struct job *job)
 
 /* ---- resolve */
 
-static void add_mount(struct make_job *m, const char *container_path, char *host_path, const struct volume_mount *vm,
-	bool read_only)
+static void add_mount(
+	struct make_job *m, const char *container_path, char *host_path, const struct volume_mount *vm, bool read_only)
 {
 	m->mounts = xreallocarray(m->mounts, m->n_mounts + 1, sizeof(*m->mounts));
 	m->mounts[m->n_mounts++] = (struct cri_mount){
@@ -258,16 +260,17 @@ static int resolve_mount(struct make_job *m, size_t k, struct error *err)
 
 	if (missing) {
 		free(path);
-		return error_set(err, ERROR_INVALID, "failed to expand subPath for volumeMount \"%s\": missing value for \"%s\"",
-			vm->volume, vm->sub_path_expr);
+		return error_set(err, ERROR_INVALID,
+			"failed to expand subPath for volumeMount \"%s\": missing value for \"%s\"", vm->volume,
+			vm->sub_path_expr);
 	}
 	if (*sub == '/' || str_eq(sub, "..") || str_starts(sub, "../") || strstr(sub, "/../") || str_ends(sub, "/..")) {
 		free(path);
 		return error_set(err, ERROR_INVALID, "subPath \"%s\" must be a relative path without \"..\"", sub);
 	}
 	if (*sub) {
-		char *target = xasprintf("%s/pods/%s/volume-subpaths/%s/%s/%zu", w->node->cri_node.root_dir, w->pod->uid,
-			vm->volume, spec->name, k);
+		char *target = xasprintf("%s/pods/%s/volume-subpaths/%s/%s/%zu", w->node->cri_node.root_dir,
+			w->pod->uid, vm->volume, spec->name, k);
 
 		m->sub_paths = xreallocarray(m->sub_paths, m->n_sub_paths + 1, sizeof(*m->sub_paths));
 		m->sub_paths[m->n_sub_paths++] = (struct sub_path){ path, xstrdup(sub), target };
@@ -315,7 +318,8 @@ static int resolve(struct make_job *m, struct error *err)
 	struct node_source source;
 	struct str_list ips;
 	struct env_sources sources;
-	struct cri_container user = { .image_has_uid = c->image_has_uid, .image_uid = c->image_uid,
+	struct cri_container user = { .image_has_uid = c->image_has_uid,
+		.image_uid = c->image_uid,
 		.image_user = c->image_user ? c->image_user : "" };
 	int r;
 

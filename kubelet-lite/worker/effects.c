@@ -20,7 +20,8 @@ static void on_reply(void *data, const struct error *status, const void *reply)
 
 struct rpc_request *effect_call(struct pod_worker *w, enum cri_method method, const void *request, uint64_t extra_ms,
 	size_t index, const char *id,
-	void (*done)(struct pod_worker *, size_t, const char *, const struct error *, const void *), struct effect **ret)
+	void (*done)(struct pod_worker *, size_t, const char *, const struct error *, const void *),
+	struct effect **ret)
 {
 	struct effect *effect = xnew(struct effect);
 
@@ -50,8 +51,8 @@ static struct leftover *leftover_of(struct pod_worker *w, const char *id)
 	return NULL;
 }
 
-static void leftover_done(struct pod_worker *w, size_t index, const char *id, const struct error *status,
-	const void *reply)
+static void leftover_done(
+	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
 	struct leftover *l = leftover_of(w, id);
 
@@ -86,7 +87,8 @@ void effect_leftover(struct pod_worker *w, size_t i, bool stop)
 
 		request.container_id = l->id;
 		request.timeout = MAX(w->pod->grace_seconds, (int64_t)1);
-		effect_call(w, CRI_STOP_CONTAINER, &request, (uint64_t)request.timeout * 1000, i, l->id, leftover_done, NULL);
+		effect_call(w, CRI_STOP_CONTAINER, &request, (uint64_t)request.timeout * 1000, i, l->id, leftover_done,
+			NULL);
 	} else {
 		CRI(RemoveContainerRequest) request = RUNTIME__V1__REMOVE_CONTAINER_REQUEST__INIT;
 

@@ -1,4 +1,5 @@
-/* effects_container.c - purpose: effects on one container: image, start, hooks, kill, stop, remove. (create: container_make.c) */
+/* effects_container.c - purpose: effects on one container: image, start, hooks, kill, stop, remove. (create:
+ * container_make.c) */
 #include "kubelet-lite/worker/node_i.h"
 
 #include "kubelet-lite/core/credentials.h"
@@ -35,10 +36,11 @@ static void image_failed(struct pod_worker *w, size_t i, const struct image_resu
 		pod_event_container(w, i, "Warning", "ErrImageNeverPull",
 			"Container image \"%s\" is not present with pull policy of Never", image);
 	else if (invalid)
-		pod_event_container(w, i, "Warning", "InspectFailed", "Failed to apply default image tag \"%s\": %s", image,
-			result->message);
+		pod_event_container(w, i, "Warning", "InspectFailed", "Failed to apply default image tag \"%s\": %s",
+			image, result->message);
 	else
-		pod_event_container(w, i, "Warning", "Failed", "Failed to pull image \"%s\": %s", image, result->message);
+		pod_event_container(
+			w, i, "Warning", "Failed", "Failed to pull image \"%s\": %s", image, result->message);
 	pod_event_container(w, i, "Warning", "Failed", "Error: %s", result->reason);
 	pod_set_wait(w, i, result->reason, result->message);
 	run->pull_failures++;
@@ -59,8 +61,8 @@ static void image_present(struct pod_worker *w, size_t i, const struct image_res
 		duration_text((int64_t)(result->pull_ns / 1000000 * 1000000), pull);
 		duration_text((int64_t)((result->pull_ns + result->wait_ns) / 1000000 * 1000000), all);
 		pod_event_container(w, i, "Normal", "Pulled",
-			"Successfully pulled image \"%s\" in %s (%s including waiting). Image size: %llu bytes.", image, pull,
-			all, (unsigned long long)result->size);
+			"Successfully pulled image \"%s\" in %s (%s including waiting). Image size: %llu bytes.", image,
+			pull, all, (unsigned long long)result->size);
 		w->node->count_pulls++;
 	} else {
 		pod_event_container(w, i, "Normal", "Pulled",
@@ -102,7 +104,8 @@ static bool find_credential(struct pod_worker *w, size_t i, struct image_credent
 
 		if (!node_keyed(&source, true, name, &data))
 			pod_event(w, "Warning", "FailedToRetrieveImagePullSecret",
-				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.",
+				"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not "
+				"succeed.",
 				name);
 		else if (credential_find(&data, w->pod->containers[i].image, ret))
 			return true;
@@ -132,13 +135,12 @@ void effect_image(struct pod_worker *w, size_t i)
 	w->refs++;
 	w->seen.c[i].op = OP_IMAGE;
 	bool found = find_credential(w, i, &credential);
-	run->image = image_ensure(w->node->pulls,
-		&(struct image_want){ .image = spec->image,
-			.policy = spec->pull,
-			.credential = found ? &credential : NULL,
-			.data = run,
-			.pulling = on_pulling,
-			.done = on_image });
+	run->image = image_ensure(w->node->pulls, &(struct image_want){ .image = spec->image,
+							  .policy = spec->pull,
+							  .credential = found ? &credential : NULL,
+							  .data = run,
+							  .pulling = on_pulling,
+							  .done = on_image });
 	credential_done(&credential);
 }
 
@@ -152,8 +154,8 @@ static void start_failed(struct pod_worker *w, size_t i, const struct error *sta
 	w->seen.observed = false;
 }
 
-static void container_started(struct pod_worker *w, size_t i, const char *id, const struct error *status,
-	const void *reply)
+static void container_started(
+	struct pod_worker *w, size_t i, const char *id, const struct error *status, const void *reply)
 {
 	struct container_seen *c = &w->seen.c[i];
 
@@ -191,7 +193,8 @@ void effect_start(struct pod_worker *w, size_t i)
 
 /* ---- hooks */
 
-static void start_hook(struct pod_worker *w, size_t i, const struct handler *handler, uint64_t timeout_ms, handler_cb done)
+static void start_hook(
+	struct pod_worker *w, size_t i, const struct handler *handler, uint64_t timeout_ms, handler_cb done)
 {
 	const struct container *spec = &w->pod->containers[i];
 	const char *host_ip = w->node->host_ips.n ? w->node->host_ips.v[0] : "127.0.0.1";
@@ -299,7 +302,8 @@ void effect_give_up(struct pod_worker *w, size_t i)
 
 static int64_t kill_grace(const struct pod_worker *w, size_t i, enum kill_reason reason)
 {
-	const struct probe *probe = &w->pod->containers[i].probes[reason == KILL_STARTUP ? PROBE_STARTUP : PROBE_LIVENESS];
+	const struct probe *probe =
+		&w->pod->containers[i].probes[reason == KILL_STARTUP ? PROBE_STARTUP : PROBE_LIVENESS];
 	int64_t grace = w->pod->grace_seconds * SECOND_NS;
 
 	if (w->want.stop)
@@ -317,7 +321,8 @@ static void announce_kill(struct pod_worker *w, size_t i, enum kill_reason reaso
 		pod_event_container(w, i, "Normal", "Killing", "Container %s failed %s probe, will be restarted", name,
 			reason == KILL_LIVENESS ? "liveness" : "startup");
 	else if (reason == KILL_CHANGED)
-		pod_event_container(w, i, "Normal", "Killing", "Container %s definition changed, will be restarted", name);
+		pod_event_container(
+			w, i, "Normal", "Killing", "Container %s definition changed, will be restarted", name);
 	else
 		pod_event_container(w, i, "Normal", "Killing", "Stopping container %s", name);
 }
@@ -341,8 +346,8 @@ void effect_kill(struct pod_worker *w, size_t i, enum kill_reason reason)
 	pod_kick(w);
 }
 
-static void container_stopped(struct pod_worker *w, size_t i, const char *id, const struct error *status,
-	const void *reply)
+static void container_stopped(
+	struct pod_worker *w, size_t i, const char *id, const struct error *status, const void *reply)
 {
 	struct container_seen *c = &w->seen.c[i];
 
@@ -380,8 +385,8 @@ void effect_stop(struct pod_worker *w, size_t i)
 	c->op = OP_STOP;
 	request.container_id = c->now.id;
 	request.timeout = MAX((left + SECOND_NS - 1) / SECOND_NS, (int64_t)STOP_SECONDS_MIN);
-	w->run[i].stop_rpc = effect_call(w, CRI_STOP_CONTAINER, &request, (uint64_t)request.timeout * 1000, i, c->now.id,
-		container_stopped, &w->run[i].stop_effect);
+	w->run[i].stop_rpc = effect_call(w, CRI_STOP_CONTAINER, &request, (uint64_t)request.timeout * 1000, i,
+		c->now.id, container_stopped, &w->run[i].stop_effect);
 }
 
 void effect_hurry(struct pod_worker *w, size_t i)
@@ -400,8 +405,8 @@ void effect_hurry(struct pod_worker *w, size_t i)
 
 /* ---- remove */
 
-static void container_removed(struct pod_worker *w, size_t i, const char *id, const struct error *status,
-	const void *reply)
+static void container_removed(
+	struct pod_worker *w, size_t i, const char *id, const struct error *status, const void *reply)
 {
 	struct container_seen *c = &w->seen.c[i];
 

@@ -14,11 +14,13 @@
 static void sandbox_failed(struct pod_worker *w, const char *text)
 {
 	w->sandbox_failures++;
-	w->seen.sandbox.retry_at_ns = node_now(w->node) + backoff_retry(w->sandbox_failures, RETRY_FIRST_NS, RETRY_MAX_NS);
+	w->seen.sandbox.retry_at_ns =
+		node_now(w->node) + backoff_retry(w->sandbox_failures, RETRY_FIRST_NS, RETRY_MAX_NS);
 	pod_event(w, "Warning", "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", text);
 }
 
-static void sandbox_run(struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
+static void sandbox_run(
+	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
 	(void)index;
 	(void)id;
@@ -52,7 +54,8 @@ static void pod_dns(struct pod_worker *w, struct dns_config *ret)
 	read_host_dns(w->node, &host);
 	dns_for_pod(w->pod, &host, &w->node->cluster_dns, w->node->cluster_domain, ret, &reason, &warning);
 	if (warning.len && !w->dns_warned)
-		pod_event(w, str_eq(reason, "MissingClusterDNS") ? "Normal" : "Warning", reason, "pod %s/%s: %s", w->pod->ns, w->pod->name, str_get(&warning));
+		pod_event(w, str_eq(reason, "MissingClusterDNS") ? "Normal" : "Warning", reason, "pod %s/%s: %s",
+			w->pod->ns, w->pod->name, str_get(&warning));
 	w->dns_warned = true;
 }
 
@@ -81,8 +84,8 @@ void effect_run_sandbox(struct pod_worker *w)
 	effect_call(w, CRI_RUN_POD_SANDBOX, &request, 0, 0, NULL, sandbox_run, NULL);
 }
 
-static void sandbox_stopped(struct pod_worker *w, size_t index, const char *id, const struct error *status,
-	const void *reply)
+static void sandbox_stopped(
+	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
 	struct sandbox_seen *s = &w->seen.sandbox;
 
@@ -113,8 +116,8 @@ void effect_stop_sandbox(struct pod_worker *w)
 	effect_call(w, CRI_STOP_POD_SANDBOX, &request, 0, 0, w->seen.sandbox.id, sandbox_stopped, NULL);
 }
 
-static void sandbox_removed(struct pod_worker *w, size_t index, const char *id, const struct error *status,
-	const void *reply)
+static void sandbox_removed(
+	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
 	struct sandbox_seen *s = &w->seen.sandbox;
 

@@ -12,7 +12,7 @@ struct end_job {
 	char *dir;
 	char *log_dir;
 	struct strv cgroups;
-	bool last; /* no other pod is there */
+	bool last;			   /* no other pod is there */
 	void (*done)(struct end_job *end); /* NULL: of a sweep */
 	struct error error;
 };
@@ -20,6 +20,6 @@ struct end_job {
 /* log_dir NULL: the pod stays known, only its volumes and cgroup go. `done` runs on the loop. */
 void end_pod(struct node *node, const char *uid, const char *log_dir, struct pod_worker *worker,
 	void (*done)(struct end_job *end));
-/* Directories under pods/ and log directories of pods that have no worker, with what belongs to them. Call when all workers are known.
- * `held`: uids to leave alone. */
+/* Directories under pods/ and log directories of pods that have no worker, with what belongs to them. Call when all
+ * workers are known. `held`: uids to leave alone. */
 void end_sweep(struct node *node, const struct map *held);

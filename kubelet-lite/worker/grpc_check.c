@@ -107,8 +107,9 @@ static void on_end(void *data, struct h2_stream *stream)
 		text = xasprintf("error: health rpc probe failed: %s %s",
 			status ? error_code_name(grpc_status_parse(status)) : "no gRPC status", message ? message : "");
 	else if (c->serving != 1)
-		text = xasprintf("service unhealthy (responded with \"%s\")",
-			c->serving == 2 ? "NOT_SERVING" : c->serving == 3 ? "SERVICE_UNKNOWN" : "UNKNOWN");
+		text = xasprintf("service unhealthy (responded with \"%s\")", c->serving == 2	? "NOT_SERVING"
+									      : c->serving == 3 ? "SERVICE_UNKNOWN"
+												: "UNKNOWN");
 	if (text)
 		c->serving = 0;
 	finish(c, text ? text : "");
@@ -132,7 +133,9 @@ static void on_head(void *data, struct h2_stream *stream)
 	(void)stream;
 }
 
-static const struct h2_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end, .on_close = on_close };
+static const struct h2_events events = {
+	.on_head = on_head, .on_data = on_data, .on_end = on_end, .on_close = on_close
+};
 
 /* ---- the connection */
 
@@ -228,8 +231,8 @@ static void on_connect(uv_connect_t *request, int status)
 	if (c->finished)
 		return;
 	if (status < 0) {
-		_cleanup_free_ char *text = xasprintf("error: failed to connect service at \"%s\": connect: %s", c->authority,
-			uv_strerror(status));
+		_cleanup_free_ char *text = xasprintf(
+			"error: failed to connect service at \"%s\": connect: %s", c->authority, uv_strerror(status));
 		finish(c, text);
 		return;
 	}
@@ -242,8 +245,9 @@ struct grpc_check *grpc_check_start(uv_loop_t *loop, const struct sock_address *
 {
 	struct grpc_check *c = xnew(struct grpc_check);
 
-	*c = (struct grpc_check){ .done = done, .data = data, .handles = 2, .serving = -1,
-		.reader = GRPC_READER_INIT(ANSWER_MAX) };
+	*c = (struct grpc_check){
+		.done = done, .data = data, .handles = 2, .serving = -1, .reader = GRPC_READER_INIT(ANSWER_MAX)
+	};
 	c->authority = xstrdup(authority);
 	c->service = xstrndup(service, SERVICE_MAX);
 	c->user_agent = xstrdup(user_agent);

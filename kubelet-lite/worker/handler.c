@@ -1,8 +1,8 @@
 /*
  * handler.c - purpose: run what a probe or a hook asks for.
  *
- * One struct for all kinds; what a kind does not use stays closed. `finish` reports once, then the handles are closed and
- * the struct is freed. A cancelled run only closes.
+ * One struct for all kinds; what a kind does not use stays closed. `finish` reports once, then the handles are closed
+ * and the struct is freed. A cancelled run only closes.
  */
 #include "kubelet-lite/worker/handler.h"
 
@@ -148,8 +148,10 @@ static void start_exec(struct handler_run *run, const struct handler *h, const s
 	request.n_cmd = h->command.n;
 	request.cmd = (char **)h->command.v;
 	request.timeout = (int64_t)((t->timeout_ms + 999) / 1000);
-	/* The runtime ends the command at the time-out and says so. Our own deadline comes later, for a runtime that hangs. */
-	run->rpc = cri_call(t->cri, CRI_EXEC_SYNC, &request, t->timeout_ms ? t->timeout_ms : CRI_NO_DEADLINE, on_exec, run);
+	/* The runtime ends the command at the time-out and says so. Our own deadline comes later, for a runtime that
+	 * hangs. */
+	run->rpc = cri_call(
+		t->cri, CRI_EXEC_SYNC, &request, t->timeout_ms ? t->timeout_ms : CRI_NO_DEADLINE, on_exec, run);
 }
 
 /* ---- http, tcp and grpc */
@@ -200,7 +202,7 @@ static void start_tcp(struct handler_run *run, const struct handler_target *t, c
 static void start_network(struct handler_run *run, const struct handler *h, const struct handler_target *t)
 {
 	_cleanup_free_ char *text = strchr(t->address, ':') ? xasprintf("[%s]:%d", t->address, t->port)
-							      : xasprintf("%s:%d", t->address, t->port);
+							    : xasprintf("%s:%d", t->address, t->port);
 	struct sock_address address;
 	struct error err = ERROR_INIT;
 

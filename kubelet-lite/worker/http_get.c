@@ -36,7 +36,7 @@ struct connection {
 	uv_tcp_t tcp;
 	uv_connect_t connect;
 	uv_write_t write;
-	struct str out;     /* the request, then bytes of TLS */
+	struct str out;	    /* the request, then bytes of TLS */
 	struct str sending; /* what the kernel is given */
 	struct tls_conn *tls;
 	struct http1 parser;
@@ -133,8 +133,8 @@ static const char *given(const struct http_get *g, const char *name)
 static void write_request(const struct http_get *g, struct str *out)
 {
 	const char *host = given(g, "Host");
-	_cleanup_free_ char *own = strchr(g->host, ':') ? xasprintf("[%s]:%d", g->host, g->port)
-							 : xasprintf("%s:%d", g->host, g->port);
+	_cleanup_free_ char *own =
+		strchr(g->host, ':') ? xasprintf("[%s]:%d", g->host, g->port) : xasprintf("%s:%d", g->host, g->port);
 
 	http1_write_request(out, "GET", g->path);
 	http1_write_field(out, "Host", str_empty(host) ? own : host);
@@ -172,7 +172,8 @@ static bool redirect(struct http_get *g, const char *location)
 	https = strncasecmp(location, "https", 5) == 0;
 	p = scheme + 3;
 	host_len = *p == '[' ? strcspn(p, "]") + 1 : strcspn(p, ":/?#");
-	_cleanup_free_ char *host = *p == '[' ? xstrndup(p + 1, host_len > 2 ? host_len - 2 : 0) : xstrndup(p, host_len);
+	_cleanup_free_ char *host =
+		*p == '[' ? xstrndup(p + 1, host_len > 2 ? host_len - 2 : 0) : xstrndup(p, host_len);
 	const char *own = str_empty(given(g, "Host")) ? g->host : given(g, "Host");
 	size_t own_len = strchr(own, ':') == strrchr(own, ':') ? strcspn(own, ":") : strlen(own);
 

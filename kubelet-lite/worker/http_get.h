@@ -10,8 +10,8 @@
 
 struct http_get;
 
-/* `status` 0: no answer, `text` says why; else text is "HTTP probe failed with statuscode: 500". Called once, never from
- * inside http_get_start(). */
+/* `status` 0: no answer, `text` says why; else text is "HTTP probe failed with statuscode: 500". Called once, never
+ * from inside http_get_start(). */
 typedef void (*http_get_cb)(void *data, int status, const char *text);
 /* `handler` gives path, headers and scheme; copied. */
 struct http_get *http_get_start(uv_loop_t *loop, const struct sock_address *address, const struct handler *handler,

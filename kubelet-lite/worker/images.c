@@ -43,8 +43,8 @@ struct image_pulls {
 	struct cri_client *cri;
 	unsigned max;
 	unsigned running;
-	struct map by_key;    /* struct pull */
-	struct pull *queue;   /* oldest first */
+	struct map by_key;  /* struct pull */
+	struct pull *queue; /* oldest first */
 	struct image_request *requests;
 };
 
@@ -235,7 +235,8 @@ static void on_inspected(void *data, const struct error *status, const void *rep
 
 	r->inspect = NULL;
 	if (!s) {
-		report_failure(r, status->code == ERROR_INVALID ? "InvalidImageName" : "ImageInspectError", status->text);
+		report_failure(
+			r, status->code == ERROR_INVALID ? "InvalidImageName" : "ImageInspectError", status->text);
 	} else if (s->image) {
 		report(r, &(struct image_result){
 				  .pulled = r->pulled,
@@ -274,13 +275,18 @@ struct image_request *image_ensure(struct image_pulls *p, const struct image_wan
 	struct image_request *r = xnew(struct image_request);
 	const struct image_credential *c = want->credential;
 
-	*r = (struct image_request){ .pulls = p, .image = xstrdup(want->image), .policy = want->policy, .data = want->data,
-		.pulling = want->pulling, .done = want->done, .next = p->requests };
+	*r = (struct image_request){ .pulls = p,
+		.image = xstrdup(want->image),
+		.policy = want->policy,
+		.data = want->data,
+		.pulling = want->pulling,
+		.done = want->done,
+		.next = p->requests };
 	r->has_credential = c != NULL;
 	if (c)
 		copy_credential(&r->credential, c);
-	r->key = xasprintf("%s %s %s", want->image, c && c->username ? c->username : "",
-		c && c->password ? c->password : "");
+	r->key = xasprintf(
+		"%s %s %s", want->image, c && c->username ? c->username : "", c && c->password ? c->password : "");
 	p->requests = r;
 	if (want->policy == PULL_ALWAYS)
 		pull(r);

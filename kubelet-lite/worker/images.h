@@ -13,7 +13,8 @@ struct image_pulls;
 struct image_request;
 
 struct image_result {
-	const char *reason; /* NULL: it is there. ErrImagePull, ErrImageNeverPull, ImageInspectError, InvalidImageName, ... */
+	const char *reason; /* NULL: it is there. ErrImagePull, ErrImageNeverPull, ImageInspectError, InvalidImageName,
+			       ... */
 	const char *message;
 	bool pulled;
 	uint64_t size;

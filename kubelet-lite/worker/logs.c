@@ -22,8 +22,8 @@ char *container_log_path(const struct pod_worker *w, size_t i, uint32_t restarts
 void logs_link(struct pod_worker *w, size_t i, const char *container_id)
 {
 	_cleanup_free_ char *target = container_log_path(w, i, w->seen.c[i].now.restarts);
-	_cleanup_free_ char *link = xasprintf("%s/%s_%s_%s-%s.log", w->node->container_logs_dir, w->pod->name, w->pod->ns,
-		w->pod->containers[i].name, container_id);
+	_cleanup_free_ char *link = xasprintf("%s/%s_%s_%s-%s.log", w->node->container_logs_dir, w->pod->name,
+		w->pod->ns, w->pod->containers[i].name, container_id);
 
 	if (strlen(strrchr(link, '/') + 1) > 255)
 		return; /* such a name is none; the log itself is there */

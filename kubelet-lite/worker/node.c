@@ -92,8 +92,12 @@ static void admit(struct pod_worker *w)
 	struct node *node = w->node;
 	size_t n;
 	_cleanup_free_ const struct pod **others = active_pods(node, w, &n);
-	struct admission_node facts = { .cpu = node->cpu, .memory = node->memory, .storage = node->storage,
-		.max_pods = node->max_pods, .labels = node->labels, .unsafe_sysctls = &node->unsafe_sysctls };
+	struct admission_node facts = { .cpu = node->cpu,
+		.memory = node->memory,
+		.storage = node->storage,
+		.max_pods = node->max_pods,
+		.labels = node->labels,
+		.unsafe_sysctls = &node->unsafe_sysctls };
 	struct verdict_text verdict = { 0 };
 	bool was_refused = w->want.reject;
 
@@ -107,8 +111,8 @@ static void admit(struct pod_worker *w)
 		if (w->pod->active_deadline_seconds >= 0) {
 			int64_t active = (int64_t)(clock_realtime_ns() - w->start_at);
 
-			w->deadline_ns = node_now(node) - MAX(active, (int64_t)0) +
-					 w->pod->active_deadline_seconds * SECOND_NS;
+			w->deadline_ns =
+				node_now(node) - MAX(active, (int64_t)0) + w->pod->active_deadline_seconds * SECOND_NS;
 		}
 	} else {
 		bool changed = !was_refused || !str_eq(w->message, verdict.message);
@@ -172,7 +176,8 @@ static void add_worker(struct node *node, struct pod *pod)
 	}
 	if (pod->deleting)
 		pod_stop(w, true,
-			(pod->deletion_grace_seconds >= 0 ? pod->deletion_grace_seconds : pod->grace_seconds) * SECOND_NS);
+			(pod->deletion_grace_seconds >= 0 ? pod->deletion_grace_seconds : pod->grace_seconds) *
+				SECOND_NS);
 	if (node->ready)
 		admit(w);
 	pod_kick(w);
@@ -338,8 +343,7 @@ void node_env_sources(struct node *node, const struct pod_worker *w, struct node
 	bool host = w->pod->host_network;
 
 	*source = (struct node_source){ node, w->pod->ns };
-	*ips = host ? node->host_list
-		    : (struct str_list){ (const char **)w->seen.ips, w->seen.n_ips };
+	*ips = host ? node->host_list : (struct str_list){ (const char **)w->seen.ips, w->seen.n_ips };
 	*ret = (struct env_sources){
 		.data = source,
 		.data_of = node_keyed,
@@ -491,7 +495,8 @@ void node_stop(struct node *node, void (*stopped)(void *data), void *data)
 	while (map_next(&node->workers, &it))
 		pod_worker_kill(it.value);
 	image_pulls_free(node->pulls);
-	/* Ends all calls, and with them all effects. Jobs under way hold their workers; the caller runs the loop dry. */
+	/* Ends all calls, and with them all effects. Jobs under way hold their workers; the caller runs the loop dry.
+	 */
 	cri_client_free(node->cri);
 	node->cri = NULL;
 	uv_close((uv_handle_t *)&node->kick_idle, on_handle_closed);
@@ -521,11 +526,12 @@ int node_container_log_path(struct node *node, const char *ns, const char *pod, 
 	if (!previous && (c->now.state == STATE_NONE || c->now.state == STATE_CREATED) && c->last.state == STATE_EXITED)
 		instance = &c->last;
 	if (previous && instance->state == STATE_NONE)
-		return error_set(err, ERROR_INVALID, "previous terminated container \"%s\" in pod \"%s\" not found", container,
-			pod);
+		return error_set(err, ERROR_INVALID, "previous terminated container \"%s\" in pod \"%s\" not found",
+			container, pod);
 	if (instance->state == STATE_NONE || instance->state == STATE_CREATED)
-		return error_set(err, ERROR_INVALID, "container \"%s\" in pod \"%s\" is waiting to start: %s", container, pod,
-			c->wait_reason	      ? c->wait_reason
+		return error_set(err, ERROR_INVALID, "container \"%s\" in pod \"%s\" is waiting to start: %s",
+			container, pod,
+			c->wait_reason	 ? c->wait_reason
 			: w->pod->n_init ? "PodInitializing"
 					 : "ContainerCreating");
 	*ret_path = container_log_path(w, (size_t)i, instance->restarts);
@@ -548,12 +554,18 @@ void node_metrics(const struct node *node, struct str *out)
 		running += up > 0;
 	}
 	str_addf(out,
-		"# HELP kubelet_desired_pods Pods that this node knows.\n# TYPE kubelet_desired_pods gauge\nkubelet_desired_pods %zu\n"
-		"# HELP kubelet_running_pods Pods with a running container.\n# TYPE kubelet_running_pods gauge\nkubelet_running_pods %zu\n"
-		"# HELP kubelet_running_containers Containers that run.\n# TYPE kubelet_running_containers gauge\nkubelet_running_containers %zu\n"
-		"# HELP kubelet_started_containers_total Containers started.\n# TYPE kubelet_started_containers_total counter\nkubelet_started_containers_total %llu\n"
-		"# HELP kubelet_lite_reconciles_total Times that a pod was looked at.\n# TYPE kubelet_lite_reconciles_total counter\nkubelet_lite_reconciles_total %llu\n"
-		"# HELP kubelet_lite_runtime_up Whether the CRI runtime answers.\n# TYPE kubelet_lite_runtime_up gauge\nkubelet_lite_runtime_up %d\n",
+		"# HELP kubelet_desired_pods Pods that this node knows.\n# TYPE kubelet_desired_pods "
+		"gauge\nkubelet_desired_pods %zu\n"
+		"# HELP kubelet_running_pods Pods with a running container.\n# TYPE kubelet_running_pods "
+		"gauge\nkubelet_running_pods %zu\n"
+		"# HELP kubelet_running_containers Containers that run.\n# TYPE kubelet_running_containers "
+		"gauge\nkubelet_running_containers %zu\n"
+		"# HELP kubelet_started_containers_total Containers started.\n# TYPE kubelet_started_containers_total "
+		"counter\nkubelet_started_containers_total %llu\n"
+		"# HELP kubelet_lite_reconciles_total Times that a pod was looked at.\n# TYPE "
+		"kubelet_lite_reconciles_total counter\nkubelet_lite_reconciles_total %llu\n"
+		"# HELP kubelet_lite_runtime_up Whether the CRI runtime answers.\n# TYPE kubelet_lite_runtime_up "
+		"gauge\nkubelet_lite_runtime_up %d\n",
 		pods, running, containers, (unsigned long long)node->count_starts,
 		(unsigned long long)node->count_reconciles, node->runtime_up);
 }

@@ -20,7 +20,7 @@ struct node_options {
 	const char *pod_logs_dir;
 	const char *container_logs_dir;
 	const char *node_name;
-	const struct strv *node_ips;    /* one or two; empty: found out */
+	const struct strv *node_ips;	/* one or two; empty: found out */
 	const struct strv *node_labels; /* "key=value" */
 	const char *cgroup_root;
 	bool cgroups_per_qos;
@@ -46,8 +46,10 @@ void node_stop(struct node *node, void (*stopped)(void *data), void *data);
  * the API answers: NOT_FOUND, or INVALID with `container "c" in pod "p" is waiting to start: ContainerCreating`. */
 int node_container_log_path(struct node *node, const char *ns, const char *pod, const char *container, bool previous,
 	char **ret_path, struct error *err) MUST_USE;
-/* Asks the runtime for the URL of a stream to a running container or pod. NOT_FOUND, PRECONDITION: then cb is not called. */
-int node_stream_url(struct node *node, const struct stream_wanted *wanted, stream_url_cb cb, void *data, struct error *err) MUST_USE;
+/* Asks the runtime for the URL of a stream to a running container or pod. NOT_FOUND, PRECONDITION: then cb is not
+ * called. */
+int node_stream_url(struct node *node, const struct stream_wanted *wanted, stream_url_cb cb, void *data,
+	struct error *err) MUST_USE;
 /* Does the runtime answer? For /healthz. */
 bool node_healthy(const struct node *node);
 /* Prometheus text. */

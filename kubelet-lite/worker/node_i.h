@@ -54,19 +54,19 @@ struct node {
 	unsigned log_max_files;
 	struct quantity cpu, memory, storage; /* allocatable */
 
-	struct map workers; /* uid -> struct pod_worker */
+	struct map workers;	   /* uid -> struct pod_worker */
 	struct pod_worker *kicked; /* to be reconciled in this turn of the loop */
 	uv_idle_t kick_idle;
 	uv_timer_t tick; /* every 10 s: log rotation and the like */
-	bool ready;      /* the runtime's pods are known */
-	bool putting;    /* a change of the store is our own */
+	bool ready;	 /* the runtime's pods are known */
+	bool putting;	 /* a change of the store is our own */
 	bool stopping;
 	unsigned alive; /* handles and workers not yet freed */
 	void (*stopped)(void *data);
 	void *stopped_data;
 	uint64_t started_ns;
 
-	char *runtime_name;    /* "runtime-lite" */
+	char *runtime_name; /* "runtime-lite" */
 	char *runtime_version;
 	bool runtime_up;
 	bool network_ready;
@@ -101,13 +101,13 @@ struct pod_worker {
 	struct pod_want want;
 	struct pod_seen seen;
 	struct container_run *run; /* as pod->containers */
-	bool wait_list; /* for a look at the runtime: an earlier version of it may run there */
-	bool orphan;    /* found in the runtime; there is no such object */
-	bool admitted;  /* admission has been passed, or refused (want.reject) */
-	bool adopted;   /* the first observation has been folded in */
+	bool wait_list;		   /* for a look at the runtime: an earlier version of it may run there */
+	bool orphan;		   /* found in the runtime; there is no such object */
+	bool admitted;		   /* admission has been passed, or refused (want.reject) */
+	bool adopted;		   /* the first observation has been folded in */
 	bool dead;
 	unsigned refs;
-	int64_t grace_ns; /* for kills of the whole pod */
+	int64_t grace_ns;   /* for kills of the whole pod */
 	int64_t stop_at_ns; /* when the stop was asked for */
 	uv_timer_t wake;
 	struct pod_worker *next_kicked;
@@ -117,13 +117,13 @@ struct pod_worker {
 	struct observation *observation;
 	bool observe_again;
 	int64_t observe_retry_ns;
-	uint64_t epoch;     /* changes with each finished operation */
+	uint64_t epoch;	    /* changes with each finished operation */
 	uint64_t signature; /* of the runtime's list of this pod */
 
 	struct condition_times times;
 	uint64_t start_at;
 	int64_t deadline_ns; /* activeDeadlineSeconds, monotonic; 0: none */
-	const char *reason; /* of a failed pod */
+	const char *reason;  /* of a failed pod */
 	char *message;
 	uint32_t status_hash;
 	json_t *last_status; /* as found on disk, until the pod is adopted */
@@ -177,8 +177,8 @@ void pod_update(struct pod_worker *worker, struct pod *pod);
 void pod_stop(struct pod_worker *worker, bool forget, int64_t grace_ns);
 const struct object *pod_object(const struct pod_worker *worker);
 void pod_event(struct pod_worker *worker, const char *type, const char *reason, const char *fmt, ...) PRINTF(4, 5);
-void pod_event_container(struct pod_worker *worker, size_t i, const char *type, const char *reason, const char *fmt, ...)
-	PRINTF(5, 6);
+void pod_event_container(
+	struct pod_worker *worker, size_t i, const char *type, const char *reason, const char *fmt, ...) PRINTF(5, 6);
 /* Container i is another instance from now on. */
 void pod_new_instance(struct pod_worker *worker, size_t i, bool adopted);
 void pod_set_wait(struct pod_worker *worker, size_t i, const char *reason, const char *message);
@@ -191,13 +191,14 @@ struct effect {
 	struct pod_worker *worker;
 	size_t index;
 	char *id;
-	void (*done)(struct pod_worker *worker, size_t index, const char *id, const struct error *status,
-		const void *reply);
+	void (*done)(
+		struct pod_worker *worker, size_t index, const char *id, const struct error *status, const void *reply);
 };
 /* One CRI call for a pod. `done` runs on the loop, then the pod is kicked. NULL id is fine. */
-struct rpc_request *effect_call(struct pod_worker *worker, enum cri_method method, const void *request, uint64_t extra_ms,
-	size_t index, const char *id,
-	void (*done)(struct pod_worker *, size_t, const char *, const struct error *, const void *), struct effect **ret);
+struct rpc_request *effect_call(struct pod_worker *worker, enum cri_method method, const void *request,
+	uint64_t extra_ms, size_t index, const char *id,
+	void (*done)(struct pod_worker *, size_t, const char *, const struct error *, const void *),
+	struct effect **ret);
 void effect_cancelled(struct effect *effect); /* after rpc_cancel() */
 void effect_run(struct pod_worker *worker, const struct action *action);
 void effect_image(struct pod_worker *worker, size_t i);
@@ -226,8 +227,8 @@ void pod_read_checkpoint(struct pod_worker *worker);
 void pod_write_source(struct pod_worker *worker);
 
 /* ---- termination.c: text of a container that has ended; owned by the caller, NULL if there is none. */
-char *termination_message(const struct pod_worker *worker, size_t i, const struct instance *instance,
-	const char *message_file) MUST_USE;
+char *termination_message(
+	const struct pod_worker *worker, size_t i, const struct instance *instance, const char *message_file) MUST_USE;
 
 /* ---- logs.c */
 char *container_log_path(const struct pod_worker *worker, size_t i, uint32_t restarts) MUST_USE;

@@ -152,8 +152,8 @@ static json_t *addresses(const struct node *node)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < node->host_ips.n; i++)
-		json_array_append_new(list,
-			json_pack("{s:s,s:s}", "type", "InternalIP", "address", node->host_ips.v[i]));
+		json_array_append_new(
+			list, json_pack("{s:s,s:s}", "type", "InternalIP", "address", node->host_ips.v[i]));
 	json_array_append_new(list, json_pack("{s:s,s:s}", "type", "Hostname", "address", node->node_name));
 	return list;
 }
@@ -164,8 +164,8 @@ static json_t *node_info(const struct node_object *o)
 
 	return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "machineID", o->machine_id, "systemUUID",
 		o->system_uuid, "bootID", o->boot_id, "kernelVersion", o->uname.release, "osImage", o->os_image,
-		"containerRuntimeVersion", runtime, "kubeletVersion", "v1.36.3-lite." NODE_LITE_VERSION, "kubeProxyVersion",
-		"", "operatingSystem", "linux", "architecture", go_arch(o->uname.machine));
+		"containerRuntimeVersion", runtime, "kubeletVersion", "v1.36.3-lite." NODE_LITE_VERSION,
+		"kubeProxyVersion", "", "operatingSystem", "linux", "architecture", go_arch(o->uname.machine));
 }
 
 static json_t *condition(const char *type, bool value, const char *reason, const char *message, uint64_t since_at)
@@ -190,17 +190,16 @@ static json_t *conditions(const struct node_object *o)
 					    "kubelet has no disk pressure", o->started_at));
 	json_array_append_new(list, condition("PIDPressure", false, "KubeletHasSufficientPID",
 					    "kubelet has sufficient PID available", o->started_at));
-	json_array_append_new(list,
-		condition("Ready", o->ready, o->ready ? "KubeletReady" : "KubeletNotReady",
-			o->ready ? "kubelet is posting ready status" : bad, o->ready_since_at));
+	json_array_append_new(list, condition("Ready", o->ready, o->ready ? "KubeletReady" : "KubeletNotReady",
+					    o->ready ? "kubelet is posting ready status" : bad, o->ready_since_at));
 	return list;
 }
 
 static json_t *status_json(const struct node_object *o)
 {
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:{s:{s:i}}}", "capacity", amounts(o), "allocatable", amounts(o),
-		"addresses", addresses(o->node), "nodeInfo", node_info(o), "conditions", conditions(o), "daemonEndpoints",
-		"kubeletEndpoint", "Port", 0);
+		"addresses", addresses(o->node), "nodeInfo", node_info(o), "conditions", conditions(o),
+		"daemonEndpoints", "kubeletEndpoint", "Port", 0);
 }
 
 static void put_status(struct node_object *o)
@@ -228,8 +227,8 @@ void node_status_changed(struct node *node)
 	if (!o || (o->known && ready == o->ready && str_eq(o->last_problem, node->runtime_problem)))
 		return;
 	if (!o->known || ready != o->ready) {
-		_cleanup_free_ char *text = xasprintf("Node %s status is now: %s", node->node_name,
-			ready ? "NodeReady" : "NodeNotReady");
+		_cleanup_free_ char *text =
+			xasprintf("Node %s status is now: %s", node->node_name, ready ? "NodeReady" : "NodeNotReady");
 
 		o->ready_since_at = clock_realtime_ns();
 		if (o->known || ready)

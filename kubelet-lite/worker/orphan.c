@@ -28,8 +28,8 @@ static struct container *orphan_container(struct pod *pod, const CRI(Container) 
 	return to;
 }
 
-struct pod *orphan_pod(const CRI(ListPodSandboxResponse) * sandboxes, const CRI(ListContainersResponse) * containers,
-	const char *uid)
+struct pod *orphan_pod(
+	const CRI(ListPodSandboxResponse) * sandboxes, const CRI(ListContainersResponse) * containers, const char *uid)
 {
 	struct pod *pod = xnew(struct pod);
 

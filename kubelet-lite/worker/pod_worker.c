@@ -1,7 +1,8 @@
 /*
  * pod_worker.c - purpose: one pod: think (pod_plan), act (effects), fold in what came of it, and think again.
  *
- *	new -> observed (what does the runtime have?) -> admitted or refused -> reconciled at each kick -> finished -> freed
+ *	new -> observed (what does the runtime have?) -> admitted or refused -> reconciled at each kick -> finished ->
+ *freed
  */
 #include "kubelet-lite/worker/node_i.h"
 
@@ -116,8 +117,8 @@ static void event(struct pod_worker *w, const char *field_path, const char *type
 	else if (object)
 		events_record(w->node->objects, object, type, reason, "kubelet", "%s", str_get(&text));
 	else
-		events_record_for(w->node->objects, "Pod", w->pod->ns, w->pod->name, w->pod->uid, type, reason, "kubelet",
-			"%s", str_get(&text));
+		events_record_for(w->node->objects, "Pod", w->pod->ns, w->pod->name, w->pod->uid, type, reason,
+			"kubelet", "%s", str_get(&text));
 	str_done(&text);
 }
 
@@ -260,8 +261,9 @@ static void announce_backoffs(struct pod_worker *w, int64_t now)
 			continue;
 		free(w->run[i].backoff_announced);
 		w->run[i].backoff_announced = xstrdup(instance->id);
-		pod_event_container(w, i, "Warning", "BackOff", "Back-off restarting failed container %s in pod %s_%s(%s)",
-			w->pod->containers[i].name, w->pod->name, w->pod->ns, w->pod->uid);
+		pod_event_container(w, i, "Warning", "BackOff",
+			"Back-off restarting failed container %s in pod %s_%s(%s)", w->pod->containers[i].name,
+			w->pod->name, w->pod->ns, w->pod->uid);
 	}
 }
 

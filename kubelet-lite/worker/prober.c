@@ -68,8 +68,7 @@ static void set_result(struct probe_task *t, enum probe_result result)
 		struct probe_task *other = w->run[t->index].probes[k];
 
 		if (other && k != PROBE_STARTUP)
-			uv_timer_start(&other->timer, on_timer, 0,
-				(uint64_t)probe_of(other)->period_seconds * 1000);
+			uv_timer_start(&other->timer, on_timer, 0, (uint64_t)probe_of(other)->period_seconds * 1000);
 	}
 }
 
@@ -186,7 +185,8 @@ static void task_start(struct pod_worker *w, size_t i, enum probe_kind kind)
 	w->run[i].probes[kind] = t;
 	/* One that has started already (before a restart of ours) is not asked again. */
 	t->run.on_hold = kind == PROBE_STARTUP && w->seen.c[i].probe[kind] == PROBE_SUCCESS;
-	uv_timer_start(&t->timer, on_timer, first_ms(t, node_now(w->node)), (uint64_t)probe_of(t)->period_seconds * 1000);
+	uv_timer_start(
+		&t->timer, on_timer, first_ms(t, node_now(w->node)), (uint64_t)probe_of(t)->period_seconds * 1000);
 }
 
 void prober_sync(struct pod_worker *w)

@@ -76,7 +76,8 @@ static char *log_tail(const char *path)
 	return str_take(&out);
 }
 
-char *termination_message(const struct pod_worker *w, size_t i, const struct instance *instance, const char *message_file)
+char *termination_message(
+	const struct pod_worker *w, size_t i, const struct instance *instance, const char *message_file)
 {
 	const struct container *spec = &w->pod->containers[i];
 	size_t max = MIN((size_t)MESSAGE_MAX, MESSAGES_MAX / MAX(w->pod->n_containers, (size_t)1));
