@@ -16,7 +16,7 @@ MONITOR_CFLAGS += -ffreestanding -fno-builtin -fno-tree-loop-distribute-patterns
             $(if $(filter x86_64,$(MONITOR_ARCH)),-mstack-protector-guard=global)
 MONITOR_LDFLAGS += -nostdlib -Wl,-z,norelro
 endif
-$(B)/monitor/%.o: %.c
+$(B)/monitor/%.o: %.c runtime-lite/daemon.mk
 	@mkdir -p $(@D)
 	$(CC) $(MONITOR_CFLAGS) -c -o $@ $<
 $(MONITOR): $(MONITOR_SRC:%.c=$(B)/monitor/%.o)

@@ -59,7 +59,7 @@ static const struct {
 	{ "seccomp is on", "grep Seccomp: /proc/self/status | tr -d '\\t'", 0, "Seccomp:2\n" },
 	{ "seccomp stops unshare", "unshare -n true 2>&1 | grep -c 'not permitted'", 0, "1\n" },
 	{ "own cgroup", "cut -d: -f3 /proc/self/cgroup | sort -u", 0, "/\n" },
-	{ "cgroups are read-only", "mkdir /sys/fs/cgroup/memory/x /sys/fs/cgroup/x 2>&1 | grep -c -i read-only", 0, "2\n" },
+	{ "cgroups are read-only", "for d in /sys/fs/cgroup /sys/fs/cgroup/mem*y; do mkdir $d/x 2>&1 | grep -o -i read-only; done | sort -u", 0, "Read-only\n" },
 	{ "sys is read-only", "touch /sys/x 2>&1 | grep -c -i read-only", 0, "1\n" },
 	{ "null works", "echo x >/dev/null && head -c 4 /dev/zero | wc -c", 0, "4\n" },
 	{ "devices are denied", "mknod /tmp/m c 1 1 && cat /tmp/m 2>&1 | grep -c 'not permitted'", 0, "1\n" },
@@ -223,7 +223,7 @@ END_TEST
 
 START_TEST(privileged)
 {
-	struct launch *l = fx_container(sandbox, "test -c /dev/kmsg && dd if=/dev/kmsg bs=1 count=0 2>/dev/null && mkdir /sys/fs/cgroup/pids/x && rmdir /sys/fs/cgroup/pids/x && unshare -m true && echo ok");
+	struct launch *l = fx_container(sandbox, "test -c /dev/kmsg && dd if=/dev/kmsg bs=1 count=0 2>/dev/null && d=$(ls -d /sys/fs/cgroup/pids || echo /sys/fs/cgroup) 2>/dev/null && mkdir $d/x && rmdir $d/x && unshare -m true && echo ok");
 
 	l->all_devices = l->sys_writable = true;
 	free(l->seccomp);
@@ -315,14 +315,16 @@ START_TEST(kill_all)
 {
 	struct launch *l = fx_container(sandbox, "sleep 100 & sleep 100 & setsid sleep 100 & wait");
 	pid_t *pids;
-	size_t n;
+	size_t n = 0;
 
 	l->pid = LAUNCH_NS_NODE;
 	fx_start(pod, l);
-	usleep(100000);
-	ck_assert_int_eq(cgroup_pids(l->cgroup, &pids, &n, NULL), 0);
+	for (int i = 0; i < 500 && n < 4; i++) {
+		usleep(10000);
+		ck_assert_int_eq(cgroup_pids(l->cgroup, &pids, &n, NULL), 0);
+		free(pids);
+	}
 	ck_assert_int_ge((int)n, 4);
-	free(pids);
 	ck_assert_int_eq(pod_container_kill_all(pod, l->id, NULL), 0);
 	ck_assert_int_eq(fx_wait(l).status, 137);
 	ck_assert_int_eq(pod_container_remove(l->cgroup, NULL), 0);
