@@ -258,7 +258,7 @@ static int run_command(const struct option_values *values, int argc, char **argv
 	};
 
 	if (!admin_known(argv[0])) {
-		error_set(&err, ERROR_INVALID, "unknown command \"%s\"; see man 8 runtime-lite", argv[0]);
+		error_set(&err, ERROR_INVALID, "unknown command \"%s\"; --help lists all commands", argv[0]);
 		return usage(&err);
 	}
 	return admin_run(argc, argv, &admin);
@@ -269,8 +269,9 @@ int main(int argc, char **argv)
 	struct option_values *values = NULL;
 	struct error err = ERROR_INIT;
 	int rest = 0;
+	_cleanup_free_ char *synopsis = admin_synopsis();
 
-	if (options_parse(runtime_lite_options, "runtime-lite", "[options] [command]", argc, argv, &rest, &values, &err) < 0)
+	if (options_parse(runtime_lite_options, "runtime-lite", synopsis, argc, argv, &rest, &values, &err) < 0)
 		return usage(&err);
 	int code = 2;
 	if (check_values(values, &err) < 0) {

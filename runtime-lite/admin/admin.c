@@ -53,6 +53,19 @@ bool admin_known(const char *name)
 	return find(name) || image_command_known(name);
 }
 
+char *admin_synopsis(void)
+{
+	struct str text = STR_INIT;
+	const char *image_command;
+
+	str_add(&text, "[options]\n  runtime-lite [options] command [arguments]\n\nCommands (--help behind one lists its flags):");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		str_addf(&text, "\n  %s", commands[i].synopsis);
+	for (size_t i = 0; (image_command = image_command_synopsis(i)); i++)
+		str_addf(&text, "\n  %s", image_command);
+	return str_take(&text);
+}
+
 static const struct option_spec *spec_by_letter(const struct option_spec *table, char letter)
 {
 	while (table->name && *table->name != letter)

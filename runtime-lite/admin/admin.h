@@ -29,6 +29,8 @@ typedef int (*command_run)(const struct invocation *in, struct error *err);
 
 /* Is there a command of this name? */
 bool admin_known(const char *name);
+/* The program's synopsis for --help, with all commands. The caller's. */
+char *admin_synopsis(void);
 /* Runs argv[0] with its own arguments. Returns the exit status: 0, 1 for a failure, 2 for wrong usage. */
 int admin_run(int argc, char **argv, const struct admin *admin);
 

@@ -196,6 +196,11 @@ bool image_command_known(const char *name)
 	return find(name) >= 0;
 }
 
+const char *image_command_synopsis(size_t i)
+{
+	return i < ARRAY_LEN(commands) ? commands[i].synopsis : NULL;
+}
+
 /* "-q" is the first flag that begins with q. "-" alone is a file. */
 static void long_flags(const struct option_spec *table, int argc, char **argv, struct strv *ret)
 {

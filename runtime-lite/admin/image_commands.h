@@ -17,6 +17,8 @@ struct image_command_env {
 
 /* True for the name of a command of this module. */
 bool image_command_known(const char *name);
+/* The synopsis of the i-th command, NULL after the last. */
+const char *image_command_synopsis(size_t i);
 /* Runs argv[0] with its own arguments (argv[argc] need not be NULL). Prints to stdout; errors and progress to stderr.
  * Returns the exit status: 0, 1 for a failure, 2 for wrong usage. */
 int image_command_run(int argc, char **argv, const struct image_command_env *env);

@@ -146,6 +146,10 @@ COMMAND(command_logs)
 	struct reader reader = { .fd = -1, .timestamps = option_bool(in->options, "timestamps") };
 	int r = tool_container(in->admin, in->argv[0], &id, err);
 
+	if (r == 0 && option_bool(in->options, "previous")) {
+		_cleanup_free_ char *newer = steal(id);
+		r = tool_previous(in->admin, newer, &id, err);
+	}
 	if (r == 0)
 		r = status(in->admin, id, &reply, err);
 	if (r < 0)

@@ -32,7 +32,7 @@ int tool_do(const struct admin *admin, const char *method, const void *request,
 }
 
 /* How well something fits a name: 4 its id, 3 its name and alive, 2 its name, 1 prefix of the id. Several that fit
- * equally well are an error. */
+ * equally well are an error, but attempts of one container are not several. */
 struct choice {
 	const char *id;
 	int score;
@@ -135,11 +135,37 @@ static int container_of_pod(const struct admin *admin, const CRI(ListContainersR
 	return 0;
 }
 
+static bool same_container(const CRI(Container) * a, const CRI(Container) * b)
+{
+	return str_eq(a->pod_sandbox_id, b->pod_sandbox_id) && a->metadata && b->metadata &&
+	       str_eq(a->metadata->name, b->metadata->name);
+}
+
+/* Of the attempts of a container that have its name, and all run or have all ended, the newest stands for them. */
+static void consider_container(struct choice *choice, const CRI(Container) * c, const char *name,
+	const CRI(Container) * *best)
+{
+	bool name_fits = c->metadata && str_eq(c->metadata->name, name);
+	int score = score_of(name, c->id, name_fits, c->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING);
+
+	if (name_fits && score == choice->score && same_container(c, *best)) {
+		if (c->created_at > (*best)->created_at) {
+			*best = c;
+			choice->id = c->id;
+		}
+		return;
+	}
+	consider(choice, c->id, score);
+	if (choice->id == c->id)
+		*best = c;
+}
+
 int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err)
 {
 	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
 	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
 	struct choice choice = { 0 };
+	const CRI(Container) *best = NULL;
 
 	if (is_whole_id(name)) {
 		*ret_id = xstrdup(name);
@@ -150,15 +176,36 @@ int tool_container(const struct admin *admin, const char *name, char **ret_id, s
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < reply->n_containers; i++) {
-		const CRI(Container) *c = reply->containers[i];
-
-		consider(&choice, c->id, score_of(name, c->id, c->metadata && str_eq(c->metadata->name, name),
-			c->state == RUNTIME__V1__CONTAINER_STATE__CONTAINER_RUNNING));
-	}
+	for (size_t i = 0; i < reply->n_containers; i++)
+		consider_container(&choice, reply->containers[i], name, &best);
 	if (!choice.n)
 		return container_of_pod(admin, reply, name, ret_id, err);
 	return chosen(&choice, "container", name, ret_id, err);
+}
+
+int tool_previous(const struct admin *admin, const char *id, char **ret_id, struct error *err)
+{
+	CRI(ListContainersRequest) request = RUNTIME__V1__LIST_CONTAINERS_REQUEST__INIT;
+	_cleanup_message_ CRI(ListContainersResponse) *reply = NULL;
+	const CRI(Container) *now = NULL, *best = NULL;
+	int r = tool_call(admin, "RuntimeService/ListContainers", &request,
+		&runtime__v1__list_containers_response__descriptor, TOOL_TIMEOUT_MS, &reply, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < reply->n_containers; i++)
+		if (str_eq(reply->containers[i]->id, id))
+			now = reply->containers[i];
+	for (size_t i = 0; now && i < reply->n_containers; i++) {
+		const CRI(Container) *c = reply->containers[i];
+
+		if (same_container(c, now) && c->created_at < now->created_at && (!best || c->created_at > best->created_at))
+			best = c;
+	}
+	if (!best)
+		return error_set(err, ERROR_NOT_FOUND, "no attempt before this one is kept");
+	*ret_id = xstrdup(best->id);
+	return 0;
 }
 
 char *tool_daemon_root(const struct admin *admin)

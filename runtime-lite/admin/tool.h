@@ -16,10 +16,13 @@ int tool_call(const struct admin *admin, const char *method, const void *request
 int tool_do(const struct admin *admin, const char *method, const void *request,
 	const ProtobufCMessageDescriptor *reply, uint64_t timeout_ms, struct error *err) MUST_USE;
 
-/* The full id of a container or pod named by id, prefix of an id, or name. A pod's name also stands for its oldest
- * container. */
+/* The full id of a container or pod named by id, prefix of an id, or name. A container's name stands for its newest
+ * attempt, a pod's name for its oldest running container. */
 int tool_container(const struct admin *admin, const char *name, char **ret_id, struct error *err) MUST_USE;
 int tool_pod(const struct admin *admin, const char *name, char **ret_id, struct error *err) MUST_USE;
+
+/* The attempt of the same container before this one. */
+int tool_previous(const struct admin *admin, const char *id, char **ret_id, struct error *err) MUST_USE;
 
 /* The root directory of the daemon that answers on the socket, NULL if none does. The caller's. */
 char *tool_daemon_root(const struct admin *admin);
