@@ -10,6 +10,7 @@
 
 #include "kubelet-lite.opts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -82,6 +83,25 @@ static int check_range(const struct option_values *o, const char *name, int64_t 
 		(long long)max);
 }
 
+/* One address, or one of each family. */
+static int parse_node_ips(const char *text, struct strv *ret, struct error *err)
+{
+	unsigned char binary[16];
+	bool v6[2];
+
+	strv_split(ret, text, ',');
+	if (ret->n > ARRAY_LEN(v6))
+		return error_set(err, ERROR_INVALID, "--node-ip: \"%s\" has more than two addresses", text);
+	for (size_t i = 0; i < ret->n; i++) {
+		v6[i] = strchr(ret->v[i], ':') != NULL;
+		if (inet_pton(v6[i] ? AF_INET6 : AF_INET, ret->v[i], binary) != 1)
+			return error_set(err, ERROR_INVALID, "--node-ip: \"%s\" is not an IP address", ret->v[i]);
+	}
+	if (ret->n == 2 && v6[0] == v6[1])
+		return error_set(err, ERROR_INVALID, "--node-ip: \"%s\" has two addresses of one family", text);
+	return 0;
+}
+
 static int start_node(struct daemon *d, struct error *err)
 {
 	const struct option_values *o = d->options;
@@ -94,10 +114,10 @@ static int start_node(struct daemon *d, struct error *err)
 		r = check_range(o, "container-log-max-files", 2, 1000, err);
 	if (r == 0 && quantity_parse(option_string(o, "container-log-max-size"), &log_size, err) < 0)
 		r = error_prefix(err, "--container-log-max-size");
+	if (r == 0 && option_string(o, "node-ip"))
+		r = parse_node_ips(option_string(o, "node-ip"), &d->node_ips, err);
 	if (r < 0)
 		return r;
-	if (option_string(o, "node-ip"))
-		strv_split(&d->node_ips, option_string(o, "node-ip"), ',');
 	return node_start(
 		&(struct node_options){
 			.loop = &d->loop,

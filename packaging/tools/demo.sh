@@ -15,7 +15,9 @@ name=nldemo
 tls=()
 command -v kubectl >/dev/null && tls=(--api-address=127.0.0.1:26443)
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold= plain=
+[ -t 1 ] && bold=$(printf '\033[1m') plain=$(printf '\033[0m')
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 seen() { printf '  ok: %s\n' "$*"; }
 missed() { printf '  NOT SEEN: %s\n' "$*"; failures=$((failures + 1)); }
 get() { curl -sf --max-time 5 --unix-socket "$api" "http://localhost$1"; }
@@ -212,7 +214,7 @@ show_node
 say "The node stays up. In another terminal, try:"
 cat <<TEXT
   $bin/runtime-lite --listen=$cri pods
-  $bin/runtime-lite --listen=$cri logs web-1
+  $bin/runtime-lite --listen=$cri logs motd
   $bin/proxy-lite --admin-socket=$dir/proxy.sock dump
   curl http://$(get /api/v1/namespaces/default/services/web | jq -r .spec.clusterIP)/
   curl --unix-socket $api http://localhost/api/v1/namespaces/default/pods
