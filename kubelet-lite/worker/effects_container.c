@@ -197,15 +197,13 @@ static void start_hook(
 	struct pod_worker *w, size_t i, const struct handler *handler, uint64_t timeout_ms, handler_cb done)
 {
 	const struct container *spec = &w->pod->containers[i];
-	const char *host_ip = w->node->host_ips.n ? w->node->host_ips.v[0] : "127.0.0.1";
-	const char *ip = w->pod->host_network ? host_ip : w->seen.n_ips ? w->seen.ips[0] : "";
 
 	w->refs++;
 	w->run[i].hook = handler_start(handler,
 		&(struct handler_target){ .loop = w->node->loop,
 			.cri = w->node->cri,
 			.container_id = w->seen.c[i].now.id,
-			.address = str_empty(handler->host) ? ip : handler->host,
+			.address = str_empty(handler->host) ? pod_address(w) : handler->host,
 			.port = container_port_number(spec, &handler->port),
 			.user_agent = "kube-lifecycle/1.36",
 			.timeout_ms = timeout_ms,

@@ -11,11 +11,16 @@
 #define RETRY_FIRST_NS (1 * SECOND_NS)
 #define RETRY_MAX_NS (60 * SECOND_NS)
 
-static void sandbox_failed(struct pod_worker *w, const char *text)
+static void sandbox_later(struct pod_worker *w)
 {
 	w->sandbox_failures++;
 	w->seen.sandbox.retry_at_ns =
 		node_now(w->node) + backoff_retry(w->sandbox_failures, RETRY_FIRST_NS, RETRY_MAX_NS);
+}
+
+static void sandbox_failed(struct pod_worker *w, const char *text)
+{
+	sandbox_later(w);
 	pod_event(w, "Warning", "FailedCreatePodSandBox", "Failed to create pod sandbox: %s", text);
 }
 
@@ -102,8 +107,7 @@ static void sandbox_stopped(
 		observe_pod(w);
 		return;
 	}
-	w->sandbox_failures++;
-	s->retry_at_ns = node_now(w->node) + backoff_retry(w->sandbox_failures, RETRY_FIRST_NS, RETRY_MAX_NS);
+	sandbox_later(w);
 	pod_event(w, "Warning", "FailedKillPod", "error killing pod: failed to stop sandbox: %s", status->text);
 }
 
@@ -131,8 +135,7 @@ static void sandbox_removed(
 		free(steal(s->id));
 		return;
 	}
-	w->sandbox_failures++;
-	s->retry_at_ns = node_now(w->node) + backoff_retry(w->sandbox_failures, RETRY_FIRST_NS, RETRY_MAX_NS);
+	sandbox_later(w);
 	log_warning("pod=%s/%s: remove its sandbox: %s", w->pod->ns, w->pod->name, status->text);
 }
 

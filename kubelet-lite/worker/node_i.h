@@ -183,6 +183,8 @@ void pod_event_container(
 void pod_new_instance(struct pod_worker *worker, size_t i, bool adopted);
 void pod_set_wait(struct pod_worker *worker, size_t i, const char *reason, const char *message);
 void pod_clear_wait(struct pod_worker *worker, size_t i);
+/* Where probes and hooks find it: its address, or the node's for one on the host's network; "" not yet. */
+const char *pod_address(const struct pod_worker *worker);
 /* "pods/<uid>" under the root directory. Owned by the caller. */
 char *pod_dir(const struct pod_worker *worker) MUST_USE;
 

@@ -100,6 +100,15 @@ const struct object *pod_object(const struct pod_worker *w)
 	return o && str_eq(o->uid, w->pod->uid) ? o : NULL;
 }
 
+const char *pod_address(const struct pod_worker *w)
+{
+	const struct str_list *host = &w->node->host_list;
+
+	if (w->pod->host_network)
+		return host->n ? host->v[0] : "127.0.0.1";
+	return w->seen.n_ips ? w->seen.ips[0] : "";
+}
+
 char *pod_dir(const struct pod_worker *w)
 {
 	return xasprintf("%s/pods/%s", w->node->cri_node.root_dir, w->pod->uid);

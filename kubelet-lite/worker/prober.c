@@ -131,8 +131,6 @@ static void on_timer(uv_timer_t *timer)
 	struct pod_worker *w = t->worker;
 	const struct probe *probe = probe_of(t);
 	const struct container *spec = &w->pod->containers[t->index];
-	const char *host_ip = w->node->host_ips.n ? w->node->host_ips.v[0] : "127.0.0.1";
-	const char *ip = w->pod->host_network ? host_ip : w->seen.n_ips ? w->seen.ips[0] : "";
 
 	if (!wanted(t))
 		return;
@@ -143,7 +141,7 @@ static void on_timer(uv_timer_t *timer)
 		&(struct handler_target){ .loop = w->node->loop,
 			.cri = w->node->cri,
 			.container_id = t->instance,
-			.address = str_empty(probe->handler.host) ? ip : probe->handler.host,
+			.address = str_empty(probe->handler.host) ? pod_address(w) : probe->handler.host,
 			.port = container_port_number(spec, &probe->handler.port),
 			.user_agent = "kube-probe/1.36",
 			.timeout_ms = (uint64_t)probe->timeout_seconds * 1000 },

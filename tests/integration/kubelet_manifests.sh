@@ -44,6 +44,17 @@ check "also over a restart of kubelet-lite" test "$(running_instances a)" = 1
 cp "$node_dir/new" "$f"
 check "mended: the same container" until_true 10 same_container a "$id_a" || explain a
 
+restart_kubelet KILL
+echo "kind: [" >>"$f"
+restart_kubelet KILL; sleep 1
+manifest a mended | apply a.yaml
+check "broken while we were away, mended into another version: it replaces the one that runs" until_true 10 log_says a c mended
+check "which is gone" test "$(running_instances a)" = 1
+pod misplaced "exit 1" | sed 's/  name: misplaced/&\n  restartPolicy: Never/' | apply misplaced.yaml
+check "a field in the wrong place is named (R10, 29)" until_true 5 event misplaced UnknownField 'unknown field "metadata.restartPolicy"'
+check "and the default policy holds" until_true 10 is misplaced '.status.containerStatuses[0].restartCount == 1'
+remove misplaced.yaml
+
 # Same content, another look (K5)
 id_b=$(container_id b c)
 touch "$node_dir/manifests/b.yaml"; sleep 0.5
