@@ -3,6 +3,7 @@
 # DEMO=once takes everything down by itself and succeeds only if all of it was seen to work and nothing was left behind.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+[ "$(id -u)" = 0 ] || { echo "demo: creating containers needs root; run it as root" >&2; exit 1; }
 bin=$PWD/build/bin
 once=${DEMO:-}
 failures=0
@@ -202,7 +203,6 @@ show_node() {
 	printf '  %-14s %6d kB\n' together $total
 }
 
-[ "$(id -u)" = 0 ] || { echo "demo: creating containers needs root; run it as root" >&2; exit 1; }
 trap finish INT TERM
 say "Starting the three daemons in $dir"
 start_node
