@@ -3,7 +3,7 @@
  *
  *	first call:   stop signal, kill_at = now + timeout          every call waits for the end of the container;
  *	later calls:  kill_at = min(kill_at, now + timeout)         none of them takes a thread
- *	kill_at:      SIGKILL to all of it, once
+ *	kill_at:      SIGKILL to all of it; again each 10 s, and then the monitor is asked whether it still works
  *	the end:      everybody is answered
  *
  * A client that goes away takes nothing back and hastens nothing: the schedule stands, on disk too. Served as a stream
@@ -47,7 +47,7 @@ struct stop_job {
 	struct job job;
 	struct stop *stop;
 	struct stops *stops;
-	bool signal, kill, save;
+	bool signal, kill, again, save;
 	struct error err;
 	int r;
 };
@@ -137,6 +137,8 @@ static void stop_work(struct job *job)
 		j->r = pod_container_kill_all(c->sandbox->monitor, c->id, &j->err);
 	else if (j->signal)
 		j->r = pod_container_signal(c->sandbox->monitor, c->id, c->stop_signal, &j->err);
+	if (j->again)
+		pod_monitor_kill_hung(c->sandbox->monitor, c->id);
 }
 
 static void run_job(struct stops *stops, struct stop *stop);
@@ -170,6 +172,7 @@ static void run_job(struct stops *stops, struct stop *stop)
 	j->stops = stops;
 	j->signal = stop->wants_signal;
 	j->kill = stop->wants_kill;
+	j->again = stop->wants_kill && stop->kills > 1;
 	j->save = stop->wants_save;
 	stop->wants_signal = stop->wants_kill = stop->wants_save = false;
 	stop->busy = true;

@@ -293,14 +293,32 @@ int pod_monitor_next_event(struct pod_monitor *m, struct pod_event *ret)
 	return 1;
 }
 
-/* Asks the monitor to end all; one that does not answer is killed. Its pid is safe to use: as long as the connection is
- * up, the process is there. */
+/* Its pid is safe to use: as long as the connection is up, the process is there. */
+static bool kill_peer(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 1)
+		return false;
+	log_warning("kill the monitor of a pod, it does not answer pid=%d", (int)peer.pid);
+	return kill(peer.pid, SIGKILL) == 0;
+}
+
+bool pod_monitor_kill_hung(struct pod_monitor *m, const char *container_id)
+{
+	struct error err = ERROR_INIT;
+
+	if (client_call(m->dir_fd, MONITOR_STATE, container_id, 0, NULL, 0, NULL, NULL, &err) == 0 || err.code != ERROR_DEADLINE)
+		return false;
+	return kill_peer(m->events);
+}
+
+/* Asks the monitor to end all; one that does not answer is killed. */
 static int end_monitor(int dir_fd, struct error *err)
 {
 	_cleanup_fd_ int fd = -1;
 	struct monitor_reply reply;
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
 	int r = client_connect(dir_fd, &fd, err);
 
 	if (r == -ENOENT)
@@ -310,10 +328,8 @@ static int end_monitor(int dir_fd, struct error *err)
 	r = client_send(fd, MONITOR_STOP, NULL, 0, 0, NULL, 0, err);
 	if (r == 0)
 		r = client_receive(fd, CLIENT_TIMEOUT_MS, &reply, NULL, err);
-	if (r < 0 && r != -ECONNREFUSED && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid > 1) {
-		log_warning("kill the monitor of a pod, it does not answer pid=%d", (int)peer.pid);
-		kill(peer.pid, SIGKILL);
-	}
+	if (r < 0 && r != -ECONNREFUSED)
+		kill_peer(fd);
 	/* Its end closes the connection; the cgroups may be removed only then. */
 	struct pollfd p = { .fd = fd };
 
@@ -334,8 +350,12 @@ static int clean_container(int dir_fd, const char *sandbox_dir, const char *id, 
 		return r == -ENOENT ? 0 : r;
 	r = cgroup_kill(l->cgroup, KILL_TIMEOUT_MS, err);
 	if (r == 0 && pod_container_pid(dir, &pid, &started, NULL) == 0 && pod_container_exit(dir, &record, NULL) == -ENOENT) {
+		struct error why = ERROR_INIT;
+
 		record = (struct exit_record){ .status = 128 + SIGKILL, .finished_ns = clock_realtime_ns() };
-		r = pod_exit_write(dir, &record, err);
+		/* On a full disk the exit code is lost rather than the way out: removal is what makes space. */
+		if (pod_exit_write(dir, &record, &why) < 0)
+			log_warning("container %s: its exit is not recorded: %s", id, why.text);
 	}
 	return r < 0 ? r : cgroup_remove(l->cgroup, err);
 }

@@ -70,6 +70,9 @@ int pod_container_kill_all(struct pod_monitor *m, const char *container_id, stru
  * ERROR_PRECONDITION when the container does not run. */
 int pod_container_reopen_log(struct pod_monitor *m, const char *container_id, const char *log_path, struct error *err)
 	MUST_USE;
+/* For a container that outlives SIGKILL. Either its processes hang in the kernel, which has to be waited for; or the
+ * monitor hangs and does not reap them: one that does not answer is killed, which POD_EVENT_GONE tells. True: it was. */
+bool pod_monitor_kill_hung(struct pod_monitor *m, const char *container_id);
 /* Takes the cgroup of a container that has ended away. Idempotent. */
 int pod_container_remove(const char *cgroup, struct error *err) MUST_USE;
 

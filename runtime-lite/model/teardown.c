@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-enum { KILL_WAIT_MS = 30000 };
+enum { KILL_WAIT_MS = 10000 };
 
 static int stop_processes(const struct teardown *t, struct sandbox *s, struct error *err)
 {
@@ -78,6 +78,8 @@ static int kill_container(const struct teardown *t, struct container *c, struct 
 		int r = pod_container_kill_all(c->sandbox->monitor, c->id, err);
 
 		if (r == 0)
+			r = store_wait_exited(t->store, c, KILL_WAIT_MS, err);
+		if (r < 0 && pod_monitor_kill_hung(c->sandbox->monitor, c->id))
 			r = store_wait_exited(t->store, c, KILL_WAIT_MS, err);
 		if (r < 0)
 			return r;

@@ -97,12 +97,15 @@ mount --bind "$rt_dir/full" "$rt_dir/run"
 check "the daemon starts on a small disk" daemon_start
 new_pod s >/dev/null
 container s1 '{}' sleep 1000
+new_pod u >/dev/null
+run u u1 '{}' sleep 1000 >/dev/null
 head -c 1000000 /dev/zero >"$rt_dir/full/fill" 2>/dev/null
 pod t
 fails "a pod on a full disk" "No space left on device" rl runp "$rt_dir/t.pod"
 fails "a container on a full disk" "No space left on device" rl create s "$rt_dir/s1.con" "$rt_dir/s.pod"
 check "stop works on a full disk" rl stopp s
 check "and removal" rl rmp s
+check "also of a pod whose container still runs" rl rmp --force u
 rm "$rt_dir/full/fill"
 check "with space there is nothing in the way" rl runp "$rt_dir/t.pod"
 rl rmp --force t >/dev/null

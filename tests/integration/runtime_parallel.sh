@@ -49,6 +49,10 @@ extra_pids=()
 kill -CONT "$monitor"
 check "it is served when it goes on" until_true 10 rl exec h true
 kill -STOP "$monitor"
+# the first stop hears that the monitor does not answer; kubelet asks again, and that must lead to an end
+rl stop --timeout 0s h >/dev/null 2>&1
+check "a container below a hung monitor can be stopped" timeout 30 "$BUILD/bin/runtime-lite" --listen="unix://$rt_socket" stop --timeout 0s h
+check "its pod is not ready then" until_true 2 test "$(pod_state hung)" = SANDBOX_NOTREADY
 check "a pod with a hung monitor can be removed" rl rmp --force hung
 check "nothing is left of it" nothing_left
 
