@@ -362,9 +362,41 @@ static void kill_dir(const char *dir, void *arg)
 	free(pids.v);
 }
 
-/* One round over every hierarchy, because a process may sit in the v1 ones alone. True when somebody is left. A v1
- * freezer holds signals back, so it is thawed; freezing first would only matter to fork bombs, which the rounds and
- * cgroup.kill catch. */
+static void move_dir(const char *dir, void *arg)
+{
+	struct pids pids = { 0 };
+	const char *to = arg;
+
+	read_procs(dir, &pids);
+	for (size_t i = 0; i < pids.n; i++) {
+		char pid[16];
+
+		if (pids.v[i] <= 0)
+			continue;
+		snprintf(pid, sizeof(pid), "%d", (int)pids.v[i]);
+		(void)!cgroup_write(to, "cgroup.procs", pid, NULL, NULL);
+	}
+	free(pids.v);
+}
+
+/* A v1 freezer holds signals back, so it is thawed. Where a cgroup above is frozen, the others in there are left alone: the
+ * killed ones move out, which thaws them. */
+static void let_die(const struct cgroup_hierarchy *freezer, const char *path)
+{
+	_cleanup_free_ char *dir = cgroup_dir(freezer, path);
+	_cleanup_free_ char *root = cgroup_dir(freezer, "/");
+
+	if (!cgroup_file_exists(dir, "freezer.state"))
+		return;
+	(void)!cgroup_write(dir, "freezer.state", "THAWED", NULL, NULL);
+	_cleanup_free_ char *above = read_file(dir, "freezer.parent_freezing");
+
+	if (above && *above == '1')
+		walk(dir, 0, move_dir, root);
+}
+
+/* One round over every hierarchy, because a process may sit in the v1 ones alone. True when somebody is left. Freezing
+ * first would only matter to fork bombs, which the rounds and cgroup.kill catch. */
 static bool kill_round(const char *path)
 {
 	bool any = false;
@@ -382,12 +414,8 @@ static bool kill_round(const char *path)
 		if (access(dir, F_OK) == 0)
 			walk(dir, 0, kill_dir, &any);
 	}
-	if (freezer) {
-		_cleanup_free_ char *dir = cgroup_dir(freezer, path);
-
-		if (cgroup_file_exists(dir, "freezer.state"))
-			(void)!cgroup_write(dir, "freezer.state", "THAWED", NULL, NULL);
-	}
+	if (freezer)
+		let_die(freezer, path);
 	return any;
 }
 

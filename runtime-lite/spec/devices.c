@@ -117,7 +117,8 @@ int devices_resolve(const CRI(ContainerConfig) * config, struct plan_device **re
 	for (size_t i = 0; i < config->n_devices; i++)
 		if (add_device(&list, config->devices[i], err) < 0)
 			return error_prefix(err, "devices[%zu]", i);
-	*ret = steal(list.v);
 	*ret_n = list.n;
+	*ret = steal(list.v);
+	list.n = 0;
 	return 0;
 }

@@ -325,6 +325,23 @@ START_TEST(frozen)
 	ck_assert(cgroup_frozen(own));
 	ck_assert_int_eq(cgroup_kill(own, 5000, NULL), 0);
 	ck_assert_int_eq(kill(pid, 0), -1);
+
+	/* Frozen from above: a container of a frozen pod dies, another stays frozen. */
+	_cleanup_free_ char *one = xasprintf("%s/one", own), *two = xasprintf("%s/two", own);
+	struct error err = ERROR_INIT;
+
+	ck_assert_int_eq(cgroup_create(one, &err), 0);
+	ck_assert_int_eq(cgroup_create(two, &err), 0);
+	pid = spawn_in(one, false);
+	pid_t other = spawn_in(two, false);
+
+	ck_assert_int_eq(cgroup_write(dir, "freezer.state", "FROZEN", NULL, NULL), 0);
+	ck_assert_msg(cgroup_kill(one, 5000, &err) == 0, "%s", err.text);
+	ck_assert_int_eq(kill(pid, 0), -1);
+	ck_assert(cgroup_frozen(two));
+	ck_assert_int_eq(kill(other, 0), 0);
+	ck_assert_int_eq(cgroup_kill(own, 5000, NULL), 0);
+	ck_assert_int_eq(kill(other, 0), -1);
 }
 END_TEST
 
