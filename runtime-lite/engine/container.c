@@ -1,8 +1,11 @@
 /* container.c - purpose: start, signal and remove the containers of a pod, as seen by the daemon. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "common/base/log.h"
@@ -90,6 +93,16 @@ int pod_container_create(struct pod_monitor *m, const struct launch *l, struct e
 	return r;
 }
 
+/* What the monitor's children cannot have is left as it is there; said once, not for each container. */
+static void warn_of_limits(const struct launch *l)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (l->has_oom_score_adj && l->oom_score_adj < 0 && prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE, 0, 0, 0) == 0 &&
+		!atomic_flag_test_and_set(&said))
+		log_warning("oom_score_adj of containers cannot be lowered without CAP_SYS_RESOURCE wanted=%d", l->oom_score_adj);
+}
+
 static int make_cgroup(struct launch *l, struct error *err)
 {
 	_cleanup_free_ char *parent = xstrndup(l->cgroup, (size_t)(strrchr(l->cgroup, '/') - l->cgroup));
@@ -102,7 +115,6 @@ static int make_cgroup(struct launch *l, struct error *err)
 		r = cgroup_apply(l->cgroup, &l->limits, err);
 	if (r == 0)
 		r = cgroup_apply_devices(l->cgroup, l, err);
-	cgroup_fill_launch(l);
 	return r;
 }
 
@@ -128,14 +140,12 @@ static int write_launch(int dir_fd, const struct launch *l, int *ret_fd, struct 
 	return 0;
 }
 
-static int start_in_monitor(struct pod_monitor *m, const struct launch *l, unsigned timeout_ms, struct monitor_reply *ret,
-	struct error *err)
+static int start_in_monitor(struct pod_monitor *m, const struct launch *l, int plan, unsigned timeout_ms,
+	struct monitor_reply *ret, struct error *err)
 {
-	_cleanup_fd_ int conn = -1, plan = -1, log = -1;
-	int r = write_launch(m->dir_fd, l, &plan, err);
+	_cleanup_fd_ int conn = -1, log = -1;
+	int r = str_empty(l->log_path) ? 0 : pod_log_open(l->log_path, &log, err);
 
-	if (r == 0 && !str_empty(l->log_path))
-		r = pod_log_open(l->log_path, &log, err);
 	if (r == 0)
 		r = client_connect(m->dir_fd, &conn, err);
 	if (r == 0)
@@ -157,15 +167,21 @@ int pod_container_start(struct pod_monitor *m, struct launch *l, unsigned timeou
 	struct error *err)
 {
 	struct monitor_reply reply;
+	_cleanup_fd_ int plan = -1;
 	int r = pod_container_create(m, l, err);
 
 	if (r < 0)
 		return r;
-	if (!l->cgroup || !strrchr(l->cgroup, '/'))
+	if (!l->cgroup || l->cgroup[0] != '/')
 		return error_set(err, ERROR_INVALID, "container %s: has no cgroup", l->id);
+	warn_of_limits(l);
+	cgroup_fill_launch(l);
+	r = write_launch(m->dir_fd, l, &plan, err); /* first, so that pod_cleanup() knows the cgroup */
+	if (r < 0)
+		return r;
 	r = make_cgroup(l, err);
 	if (r == 0)
-		r = start_in_monitor(m, l, timeout_ms ? timeout_ms : START_TIMEOUT_MS, &reply, err);
+		r = start_in_monitor(m, l, plan, timeout_ms ? timeout_ms : START_TIMEOUT_MS, &reply, err);
 	if (r < 0) {
 		struct error later = ERROR_INIT;
 

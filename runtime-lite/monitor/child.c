@@ -173,6 +173,26 @@ static int enter_container(const struct child *c, int *ret_terminal, struct erro
 	return r;
 }
 
+/* Before an exec enters the container: whoever there may look into this process finds nothing of the node. */
+static int close_others(const struct child *c, int apparmor)
+{
+	const int keep[] = { c->sync, c->target, apparmor, c->stdio[0], c->stdio[1], c->stdio[2] };
+	unsigned from = 3;
+
+	for (;;) {
+		unsigned next = ~0u;
+
+		for (size_t i = 0; i < ARRAY_LEN(keep); i++)
+			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		if (next > from && syscall(SYS_close_range, from, next - 1, 0) < 0)
+			return -errno;
+		if (next == ~0u)
+			return 0;
+		from = next + 1;
+	}
+}
+
 /* The container's own /dev/null where it is real, so that no file of the node's mounts stays open. */
 static int open_null(void)
 {
@@ -288,15 +308,17 @@ static int run(const struct child *c, struct error *err)
 	reset_signals();
 	umask(0);
 	setsid();
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (r < 0 || null < 0)
+	if (r < 0)
 		return error_set(err, ERROR_ABORTED, "the pod's monitor has died");
 	r = join_cgroups(c, err);
 	if (r == 0)
 		r = set_oom_score(l, err);
 	if (r == 0)
 		r = open_apparmor(l, &apparmor, err);
+	if (r == 0 && l->is_exec && close_others(c, apparmor) < 0)
+		r = error_sys(err, errno, "close the monitor's descriptors");
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
 	if (r == 0 && !l->is_exec && syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
 		r = error_sys(err, errno, "make a cgroup namespace");
 	if (r == 0)

@@ -270,6 +270,8 @@ int main(int argc, char **argv)
 	umask(0022);
 	raise_files();
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	/* Nobody in a container may look into its children before they exec. Writing to this program's file by way of
+	 * /proc/<pid>/exe fails as long as it runs, and containers do not outlive their monitor. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (chdir("/") < 0 || set_up(&ready.error) < 0)
 		ready.kind = MONITOR_FAILED;

@@ -52,7 +52,7 @@ static const struct {
 	{ "host name", "hostname", 0, "test-pod\n" },
 	{ "environment", "env | grep KEY", 0, "KEY=value\n" },
 	{ "PID 1", "echo $$", 0, "1\n" },
-	{ "descriptors", "ls /proc/1/fd >/tmp/o; tr '\\n' ' ' </tmp/o", 0, "0 1 2 " },
+	{ "descriptors", "exec ls /proc/self/fd", 0, "0\n1\n2\n3\n" }, /* 3: the directory itself */
 	{ "umask", "umask", 0, "0022\n" },
 	{ "capabilities", "grep -E 'Cap(Inh|Eff|Amb)' /proc/self/status | tr -d '\\t'", 0,
 		"CapInh:0000000000000000\nCapEff:00000000a80425fb\nCapAmb:0000000000000000\n" },
@@ -532,8 +532,53 @@ START_TEST(log_full_disk)
 }
 END_TEST
 
+START_TEST(large_plan)
+{
+	/* A megabyte of environment does not fit into any packet; hundreds of mounts take hundreds of descriptors. */
+	struct launch *l = fx_container(sandbox, "env | grep -c ^BIG; ls /m | wc -l; cat /m/299");
+	_cleanup_free_ char *file = xasprintf("%s/one", fx_root);
+
+	fx_sh("echo content >%s", file);
+	for (int i = 0; i < 10; i++) {
+		_cleanup_free_ char *value = xmalloc(100001);
+
+		memset(value, 'x', 100000);
+		value[100000] = '\0';
+		strv_add_take(&l->env, xasprintf("BIG%d=%s", i, value));
+	}
+	for (int i = 0; i < 300; i++) {
+		_cleanup_free_ char *target = xasprintf("/m/%d", i);
+
+		launch_add_mount(l, file, target);
+	}
+	expect(l, 0, "10\n300\ncontent\n");
+}
+END_TEST
+
+START_TEST(start_time_out)
+{
+	/* Whatever moment it is cut at: an error, and nothing is left. */
+	for (unsigned i = 0; i < 30; i++) {
+		struct launch *l = fx_container(sandbox, "exec sleep 1000");
+		struct error err = ERROR_INIT;
+		pid_t pid;
+		uint64_t started;
+
+		if (pod_container_start(pod, l, 1 + i % 6, &pid, &started, &err) < 0) {
+			ck_assert_int_eq(err.code, ERROR_DEADLINE);
+			ck_assert(!cgroup_exists(l->cgroup));
+		} else {
+			ck_assert_int_eq(pod_container_remove(l->cgroup, &err), 0);
+		}
+		launch_free(l);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *c)
 {
+	tcase_add_test(c, large_plan);
+	tcase_add_test(c, start_time_out);
 	tcase_add_loop_test(c, script, 0, ARRAY_LEN(scripts));
 	tcase_add_test(c, users);
 	tcase_add_test(c, ambient);
