@@ -12,7 +12,8 @@ MONITOR_CFLAGS = $(BASE_CFLAGS) -Os -g -fno-pie -fstack-protector-strong -fno-as
 MONITOR_LDFLAGS := -static -no-pie -Wl,--gc-sections,-z,noseparate-code,--build-id
 ifneq ($(filter x86_64 aarch64,$(MONITOR_ARCH)),)
 MONITOR_SRC += $(wildcard runtime-lite/monitor/libc/*.c)
-MONITOR_CFLAGS += -ffreestanding -fno-builtin -fno-tree-loop-distribute-patterns \
+# Fortified functions are glibc's; dpkg-buildflags asks for them.
+MONITOR_CFLAGS += -ffreestanding -fno-builtin -U_FORTIFY_SOURCE -fno-tree-loop-distribute-patterns \
             $(if $(filter x86_64,$(MONITOR_ARCH)),-mstack-protector-guard=global)
 MONITOR_LDFLAGS += -nostdlib -Wl,-z,norelro
 endif
