@@ -206,7 +206,6 @@ static int prune_network(const struct admin *admin, struct error *err)
 		.bridge = admin->bridge,
 		.cidr = admin->pod_cidr,
 		.state_dir = dir,
-		.table = "runtime_lite",
 	};
 	struct bridge_network *network = NULL;
 	int r = bridge_network_new(&config, &network, err);

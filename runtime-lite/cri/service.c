@@ -157,7 +157,6 @@ static int open_network(struct service *svc, struct error *err)
 		.bridge = svc->options.bridge_name,
 		.cidr = svc->pod_cidr,
 		.state_dir = dir,
-		.table = "runtime_lite",
 	};
 	r = bridge_network_new(&config, &svc->network, err);
 	return r < 0 ? error_prefix(err, "network") : 0;

@@ -22,6 +22,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static const char pod_link[] = "eth0";
 static const uint8_t mac_bridge_or_pod[2] = { 0x02, 0x72 }, mac_node_end[2] = { 0x06, 0x72 };
@@ -32,6 +34,7 @@ struct bridge_network {
 	struct nft_table table;
 	struct ipam *ipam;
 	bool ready; /* bridge, sysctls and table have been seen to be right by this process */
+	int claim;  /* -1, or the socket by which the bridge is ours */
 };
 
 static void unlock(pthread_mutex_t **lock)
@@ -41,6 +44,28 @@ static void unlock(pthread_mutex_t **lock)
 #define LOCKED(network)                                                                                                \
 	_cleanup_(unlock) pthread_mutex_t *locked_ = &(network)->lock;                                                 \
 	pthread_mutex_lock(locked_)
+
+/* The links of two daemons in one bridge would be orphans to each other. The names of abstract sockets belong to the
+ * network namespace, as bridges do, and go with the process. */
+static int claim_bridge(struct bridge_network *n, struct error *err)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int len = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "runtime-lite/bridge/%s", n->bridge);
+	_cleanup_fd_ int fd = -1;
+
+	if (n->claim >= 0)
+		return 0;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return error_sys(err, errno, "socket");
+	if (bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) < 0)
+		return errno == EADDRINUSE ? error_set(err, ERROR_PRECONDITION,
+						     "bridge %s is in use by another runtime-lite in this network namespace",
+						     n->bridge) :
+					     error_sys(err, errno, "lock of bridge %s", n->bridge);
+	n->claim = steal_fd(&fd);
+	return 0;
+}
 
 /* ---- names ---- */
 
@@ -363,8 +388,10 @@ static int attach(struct bridge_network *n, const char *sandbox_id, int netns_fd
 	_cleanup_(rtnl_close_p) struct rtnl *nl = NULL;
 	struct rtnl_link bridge;
 	const struct lease *lease = ipam_find(n->ipam, sandbox_id);
-	int r = rtnl_open(&nl, err);
+	int r = claim_bridge(n, err);
 
+	if (r == 0)
+		r = rtnl_open(&nl, err);
 	if (r == 0)
 		r = ensure(n, nl, &bridge, err);
 	if (r == 0 && lease && !same_ports(lease, ports, n_ports)) {
@@ -465,8 +492,10 @@ static int reconcile(struct bridge_network *n, const char *const *live_ids, size
 	_cleanup_(rtnl_close_p) struct rtnl *nl = NULL;
 	struct rtnl_link bridge;
 	size_t i = 0;
-	int r = rtnl_open(&nl, err);
+	int r = claim_bridge(n, err);
 
+	if (r == 0)
+		r = rtnl_open(&nl, err);
 	while (r == 0 && i < ipam_count(n->ipam)) {
 		_cleanup_free_ char *id = xstrdup(ipam_at(n->ipam, i)->sandbox_id);
 
@@ -556,7 +585,9 @@ int bridge_remove(struct bridge_network *n, struct error *err)
 	if (ipam_count(n->ipam) > 0)
 		return error_set(err, ERROR_PRECONDITION, "pod network: %zu pods still use it", ipam_count(n->ipam));
 	n->ready = false;
-	r = nft_table_delete(&n->table, err);
+	r = claim_bridge(n, err);
+	if (r == 0)
+		r = nft_table_delete(&n->table, err);
 	if (r == 0)
 		r = rtnl_open(&nl, err);
 	if (r == 0 && find_bridge(n, nl, &bridge, NULL) == 0)
@@ -568,8 +599,10 @@ static int problem(struct bridge_network *n, struct error *err)
 {
 	_cleanup_(rtnl_close_p) struct rtnl *nl = NULL;
 	struct rtnl_link bridge = { 0 };
-	int r = rtnl_open(&nl, err);
+	int r = claim_bridge(n, err);
 
+	if (r == 0)
+		r = rtnl_open(&nl, err);
 	if (r < 0)
 		return r;
 	if (ipam_count(n->ipam) > 0) {
@@ -616,7 +649,9 @@ int bridge_network_new(const struct bridge_config *config, struct bridge_network
 	n = xnew(struct bridge_network);
 	pthread_mutex_init(&n->lock, NULL);
 	n->bridge = xstrdup(config->bridge);
-	n->table = (struct nft_table){ .name = xstrdup(config->table), .bridge = n->bridge };
+	n->table.name = config->table ? xstrdup(config->table) : xasprintf("runtime_lite_%s", config->bridge);
+	n->table.bridge = n->bridge;
+	n->claim = -1;
 	n->ipam = ipam;
 	*ret = n;
 	return 0;
@@ -627,6 +662,8 @@ struct bridge_network *bridge_network_free(struct bridge_network *n)
 	if (!n)
 		return NULL;
 	ipam_close(n->ipam);
+	if (n->claim >= 0)
+		close(n->claim);
 	pthread_mutex_destroy(&n->lock);
 	free((char *)n->table.name);
 	free(n->bridge);

@@ -8,7 +8,7 @@
  *
  * Everything may be repeated after a kill -9 at any instant: leases are files (one each) in state_dir, names of links
  * follow from the sandbox id, and the table is written whole in one transaction. Foreign tables and links are not
- * touched.
+ * touched. Only one process can use a bridge in a network namespace; others get ERROR_PRECONDITION.
  *
  * Thread-safe, blocking (some milliseconds); made for worker threads. Acts in the network namespace in which
  * bridge_network_new() was called.
@@ -26,7 +26,7 @@ struct bridge_config {
 	const char *bridge;    /* at most 15 bytes: "node0" */
 	const char *cidr;      /* IPv4, prefix length 8 to 29: "10.85.0.0/16" */
 	const char *state_dir; /* for the leases; made when missing */
-	const char *table;     /* nftables table of family inet: "runtime_lite" */
+	const char *table;     /* nftables table of family inet; NULL: "runtime_lite_" and the bridge's name */
 };
 
 struct port_mapping {
