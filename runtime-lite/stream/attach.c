@@ -22,7 +22,7 @@ struct attach {
 	struct stdio *stdio; /* NULL: closed */
 	bool begun, working;
 	bool input_over; /* the client's input has ended, before we were attached */
-	/* of the job */
+	/* of the job; not looked at while it works (container, too) */
 	int conn, input, out, err;
 	struct error error;
 	int result;
@@ -91,7 +91,7 @@ static void input_end(void *data, bool client_gone)
 	struct attach *a = data;
 
 	a->input_over = true;
-	if (!a->container || a->working)
+	if (a->working || !a->container)
 		return;
 	if (a->request->in && a->container->config->stdin_once && !a->container->config->tty && stdio_conn(a->stdio) >= 0)
 		pod_stream_close_stdin(stdio_conn(a->stdio));

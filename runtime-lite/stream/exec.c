@@ -22,7 +22,7 @@ struct exec {
 	struct stdio *stdio; /* NULL: closed */
 	bool begun;	     /* the command was asked for */
 	bool working;
-	/* of the job */
+	/* of the job; not looked at while it works (container, too) */
 	struct pod_terminal_size size;
 	int ours[3], conn;
 	struct error error;

@@ -58,7 +58,8 @@ struct pair {
 	int fd; /* -1: none */
 	uv_poll_t poll;
 	struct str to_port;
-	struct error error; /* of the job */
+	int connected; /* of the job: its socket, or -1 and the error */
+	struct error error;
 };
 
 static void unref(struct forwarding *w)
@@ -316,9 +317,9 @@ static void work(struct job *job)
 		error_sys(&p->error, netns < 0 ? netns : errno, "enter the pod's network namespace");
 		return;
 	}
-	int r = connect_to(AF_INET, p->port, &p->fd);
+	int r = connect_to(AF_INET, p->port, &p->connected);
 
-	if (r < 0 && connect_to(AF_INET6, p->port, &p->fd) < 0)
+	if (r < 0 && connect_to(AF_INET6, p->port, &p->connected) < 0)
 		error_sys(&p->error, r, "connect to localhost:%u in the pod", p->port);
 }
 
@@ -329,11 +330,12 @@ static void done(struct job *job)
 
 	p->working = false;
 	if (p->closed) {
-		if (p->fd >= 0)
-			close(p->fd);
+		if (p->connected >= 0)
+			close(p->connected);
 		pair_free(p);
 		return;
 	}
+	p->fd = p->connected;
 	if (p->fd < 0) {
 		_cleanup_free_ char *text = xasprintf("error forwarding port %u to pod %s, uid : %s", p->port, w->request->id, p->error.text);
 
@@ -363,7 +365,7 @@ static void open_pair(struct forwarding *w, uint32_t id, uint16_t port)
 {
 	struct pair *p = xnew(struct pair);
 
-	*p = (struct pair){ .of = w, .id = id, .port = port, .fd = -1, .working = true, .next = w->pairs };
+	*p = (struct pair){ .of = w, .id = id, .port = port, .fd = -1, .connected = -1, .working = true, .next = w->pairs };
 	if (p->next)
 		p->next->prev = p;
 	w->pairs = p;
