@@ -272,7 +272,7 @@ void pod_plan(const struct pod_want *want, const struct pod_seen *seen, int64_t 
 	if (!seen->observed)
 		return;
 	enum pod_progress progress = order_progress(want->pod, seen);
-	if (want->stop || want->reject || progress == PROGRESS_SUCCEEDED || progress == PROGRESS_FAILED)
+	if (want->stop || want->reject || want->done || progress == PROGRESS_SUCCEEDED || progress == PROGRESS_FAILED)
 		plan_stop(&p);
 	else
 		plan_run(&p);

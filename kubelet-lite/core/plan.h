@@ -16,6 +16,7 @@ struct pod_want {
 	bool stop;   /* deleted, removed, evicted, past its deadline */
 	bool forget; /* and nothing of it is to stay */
 	bool fail;   /* stopped for a reason that makes it Failed (its deadline, eviction) */
+	bool done;   /* it has reached its end, whatever became of its containers since */
 	bool reject; /* refused at admission: nothing is ever started */
 };
 

@@ -8,6 +8,7 @@
 #include "kubelet-lite/worker/images.h"
 #include "kubelet-lite/worker/node_object.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 enum { TICK_MS = 10000 };
@@ -77,7 +78,7 @@ static const struct pod **active_pods(const struct node *node, const struct pod_
 		const struct pod_worker *w = it.value;
 		enum pod_progress progress;
 
-		if (w == except || w->orphan || !w->admitted || w->want.reject)
+		if (w == except || w->orphan || !w->admitted || w->want.reject || w->want.done)
 			continue;
 		progress = order_progress(w->pod, &w->seen);
 		if ((progress == PROGRESS_SUCCEEDED || progress == PROGRESS_FAILED) && !w->want.stop)
@@ -103,7 +104,7 @@ static void admit(struct pod_worker *w)
 
 	if (!w->start_at)
 		w->start_at = clock_realtime_ns();
-	if (pod_admit(w->pod, others, n, &facts, &verdict)) {
+	if (w->want.done || pod_admit(w->pod, others, n, &facts, &verdict)) {
 		w->admitted = true;
 		w->want.reject = false;
 		w->reason = NULL;
@@ -386,6 +387,16 @@ static void find_masked_paths(struct node *node)
 	}
 }
 
+static const char *read_boot_id(struct node *node)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL, NULL) < 0)
+		return "";
+	text[strcspn(text, "\n")] = '\0';
+	return arena_strdup(&node->arena, text);
+}
+
 static void configure(struct node *node, const struct node_options *o)
 {
 	struct arena *a = &node->arena;
@@ -403,6 +414,7 @@ static void configure(struct node *node, const struct node_options *o)
 	node->container_logs_dir = arena_strdup(a, o->container_logs_dir);
 	node->cluster_domain = arena_strdup(a, o->cluster_domain);
 	node->resolv_conf = arena_strdup(a, o->resolv_conf);
+	node->boot_id = read_boot_id(node);
 	copy_strv(&node->cluster_dns, o->cluster_dns);
 	copy_strv(&node->unsafe_sysctls, o->unsafe_sysctls);
 	copy_strv(&node->host_ips, o->node_ips);

@@ -44,6 +44,7 @@ struct node {
 	const char *container_logs_dir;
 	const char *cluster_domain;
 	const char *resolv_conf;
+	const char *boot_id;
 	struct strv cluster_dns;
 	struct strv unsafe_sysctls;
 	struct strv host_ips;
@@ -127,6 +128,7 @@ struct pod_worker {
 	char *message;
 	uint32_t status_hash;
 	json_t *last_status; /* as found on disk, until the pod is adopted */
+	char *final_status;  /* want.done: what it stays, as text */
 	unsigned sandbox_failures;
 	unsigned volume_failures;
 	char *volume_error; /* the last one reported */

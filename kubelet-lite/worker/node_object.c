@@ -21,7 +21,6 @@ struct node_object {
 	char *os_image;
 	char *machine_id;
 	char *system_uuid;
-	char *boot_id;
 	uint64_t storage_bytes;
 	int64_t cpus;
 	bool ready, known;
@@ -163,7 +162,7 @@ static json_t *node_info(const struct node_object *o)
 	_cleanup_free_ char *runtime = xasprintf("%s://%s", o->node->runtime_name, o->node->runtime_version);
 
 	return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "machineID", o->machine_id, "systemUUID",
-		o->system_uuid, "bootID", o->boot_id, "kernelVersion", o->uname.release, "osImage", o->os_image,
+		o->system_uuid, "bootID", o->node->boot_id, "kernelVersion", o->uname.release, "osImage", o->os_image,
 		"containerRuntimeVersion", runtime, "kubeletVersion", "v1.36.3-lite." NODE_LITE_VERSION,
 		"kubeProxyVersion", "", "operatingSystem", "linux", "architecture", go_arch(o->uname.machine));
 }
@@ -288,7 +287,6 @@ struct node_object *node_object_start(struct node *node, const struct node_optio
 	o->os_image = os_image();
 	o->machine_id = first_line("/etc/machine-id");
 	o->system_uuid = first_line("/sys/class/dmi/id/product_uuid");
-	o->boot_id = first_line("/proc/sys/kernel/random/boot_id");
 	o->started_at = o->ready_since_at = clock_realtime_ns();
 	find_capacity(o, options->root_dir);
 	find_addresses(node);
@@ -307,7 +305,6 @@ static void on_closed(uv_handle_t *handle)
 	free(o->os_image);
 	free(o->machine_id);
 	free(o->system_uuid);
-	free(o->boot_id);
 	free(o->last_problem);
 	free(o);
 }

@@ -49,6 +49,7 @@ static void on_wake_closed(uv_handle_t *handle)
 	free(w->run);
 	pod_seen_done(&w->seen);
 	json_decref(w->last_status);
+	free(w->final_status);
 	free(w->message);
 	free(w->volume_error);
 	pod_free(w->pod);
@@ -278,7 +279,7 @@ static void announce_backoffs(struct pod_worker *w, int64_t now)
 
 static void check_deadline(struct pod_worker *w, int64_t now)
 {
-	if (!w->deadline_ns || w->want.stop || now < w->deadline_ns)
+	if (!w->deadline_ns || w->want.stop || w->want.done || now < w->deadline_ns)
 		return;
 	w->want.fail = true;
 	w->reason = "DeadlineExceeded";
@@ -290,7 +291,7 @@ static void check_deadline(struct pod_worker *w, int64_t now)
 
 static void set_wake(struct pod_worker *w, int64_t at, int64_t now)
 {
-	if (w->deadline_ns && !w->want.stop && (!at || w->deadline_ns < at))
+	if (w->deadline_ns && !w->want.stop && !w->want.done && (!at || w->deadline_ns < at))
 		at = w->deadline_ns;
 	if (!at) {
 		uv_timer_stop(&w->wake);

@@ -2,7 +2,8 @@
  * status.c - purpose: the pod's status into the object store when it has changed, and beside it on disk.
  *
  * <root>/pods/<uid>/status.json is what an API server would keep for us: start time, since when conditions hold, and
- * which instances were ready. It is written beside and renamed; losing the last version in a power cut does no harm, so
+ * which instances were ready; and that a pod has reached its end, which holds until the machine is booted again (the
+ * file "boot" says for which boot). It is written beside and renamed; losing the last version in a power cut does no harm, so
  * nothing waits for the disk.
  */
 #include "kubelet-lite/worker/node_i.h"
@@ -48,6 +49,18 @@ static void put(struct pod_worker *w, const json_t *status)
 		log_warning("pod=%s/%s: its status: %s", w->pod->ns, w->pod->name, err.text);
 }
 
+static bool is_end(const char *phase)
+{
+	return str_eq(phase, "Succeeded") || str_eq(phase, "Failed");
+}
+
+/* Down to the sandbox, and not because somebody deletes it. */
+static bool has_ended(const struct pod_worker *w)
+{
+	return !w->want.reject && !w->want.forget && w->seen.observed && is_end(pod_phase(&w->want, &w->seen)) &&
+	       (w->seen.sandbox.state == SANDBOX_NONE || w->seen.sandbox.stopped);
+}
+
 void pod_write_status(struct pod_worker *w)
 {
 	struct node *node = w->node;
@@ -64,16 +77,23 @@ void pod_write_status(struct pod_worker *w)
 
 	if (w->orphan || !pod_object(w))
 		return;
-	_cleanup_json_ json_t *status = pod_status(&w->want, &w->seen, &context, &w->times);
+	_cleanup_json_ json_t *status = w->final_status ? NULL : pod_status(&w->want, &w->seen, &context, &w->times);
+	if (w->final_status && json_read(w->final_status, strlen(w->final_status), false, &status, NULL) < 0)
+		return;
 	_cleanup_free_ char *text = json_text(status);
 	uint32_t hash = hash_text(text);
+
+	if (!w->want.done && has_ended(w)) {
+		w->want.done = true;
+		w->final_status = xstrdup(text);
+	}
 
 	if (hash == w->status_hash)
 		return;
 	w->status_hash = hash;
 	put(w, status);
-	if (w->seen.finish_busy)
-		return; /* the directory is being removed */
+	if (w->seen.finish_busy || w->want.reject)
+		return; /* the directory is being removed; a refusal is decided anew */
 	_cleanup_free_ char *dir = pod_dir(w);
 	write_file(dir, "status.json", text);
 }
@@ -85,7 +105,16 @@ void pod_write_source(struct pod_worker *w)
 
 	if (object && object->source)
 		write_file(dir, "source", object->source);
+	write_file(dir, "boot", w->node->boot_id);
 	w->status_hash = 0; /* there may not have been a directory for the status before */
+}
+
+static bool same_boot(const struct pod_worker *w, const char *dir)
+{
+	_cleanup_free_ char *path = xasprintf("%s/boot", dir);
+	_cleanup_free_ char *boot = NULL;
+
+	return file_read(AT_FDCWD, path, 256, &boot, NULL, NULL) == 0 && str_eq(boot, w->node->boot_id);
 }
 
 void pod_read_checkpoint(struct pod_worker *w)
@@ -102,4 +131,8 @@ void pod_read_checkpoint(struct pod_worker *w)
 	condition_times_read(&w->times, w->last_status);
 	if (time_parse(json_str_at(w->last_status, "startTime", ""), &at) == 0)
 		w->start_at = (uint64_t)at;
+	if (is_end(json_str_at(w->last_status, "phase", "")) && same_boot(w, dir)) {
+		w->want.done = true;
+		w->final_status = steal(text);
+	}
 }

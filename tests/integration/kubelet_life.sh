@@ -26,6 +26,13 @@ check "after kill -9: still waiting, same count" until_true 5 is always '.status
 check "what was done stays done" is never '.status.phase == "Failed" and .status.containerStatuses[0].restartCount == 0'
 check "restarted when the 10 s are over" until_true 13 is always '.status.containerStatuses[0].restartCount == 2'
 check "then 20 s" until_true 5 is always '.status.containerStatuses[0].state.waiting.message | startswith("back-off 20s")'
+crictl_lite rmp --all --force >/dev/null 2>&1
+sleep 1
+check "even when the runtime's containers are cleaned away" is never '.status.phase == "Failed" and .status.containerStatuses[0].state.terminated.exitCode == 3'
+restart_kubelet KILL
+sleep 1
+check "and kubelet-lite is killed" until_true 5 is never '.status.phase == "Failed" and .status.containerStatuses[0].state.terminated.exitCode == 3'
+check "it does not run again" test "$(crictl_lite ps --all --label io.kubernetes.pod.name=never --quiet | wc -l)" = 0
 sed 's/exit 3/exit 0/' "$node_dir/manifests/never.yaml" | apply never.yaml
 check "a changed manifest of a pod that was done runs as a new pod (2)" until_true 10 is never '.status.phase == "Succeeded" and .status.containerStatuses[0].restartCount == 0'
 clean_pods

@@ -19,7 +19,7 @@
 	"{'containers':[" C(",'lifecycle':{'postStart':{'exec':{'command':['x']}},'preStop':{'exec':{'command':['x']}}}")  \
 	",{'name':'d','image':'i'}]}"
 
-enum want { RUN, STOP, FORGET, REJECT, REJECT_FORGET };
+enum want { RUN, STOP, FORGET, REJECT, REJECT_FORGET, DONE };
 
 static const struct {
 	const char *name;
@@ -109,6 +109,7 @@ static const struct {
 	{ "left over running things are stopped, dead ones removed", ONE, RUN, "vol sb 0R Lc+ Lc Ls+ Ls Lsk", "l0 d1 l2 d3" },
 	{ "at the end all of them go", ONE, FORGET, "Lsk", "d0" },
 	{ "the sandbox waits for running left overs", ONE, STOP, "vol sb 0E0 Lc+", "l0" },
+	{ "one that has ended does not run again when its containers are cleaned away", NEVER, DONE, "", "" },
 	/* refused */
 	{ "refused: nothing", ONE, REJECT, "", "" },
 	{ "refused and deleted", ONE, REJECT_FORGET, "", "F" },
@@ -147,6 +148,7 @@ START_TEST(plan_case)
 	struct pod_want want = { .pod = pod,
 		.stop = cases[_i].want == STOP || cases[_i].want == FORGET || cases[_i].want == REJECT_FORGET,
 		.forget = cases[_i].want == FORGET || cases[_i].want == REJECT_FORGET,
+		.done = cases[_i].want == DONE,
 		.reject = cases[_i].want == REJECT || cases[_i].want == REJECT_FORGET };
 	struct pod_seen seen;
 	struct pod_plan plan;
