@@ -1,6 +1,7 @@
 /* admission.c - purpose: may this pod run on this node? */
 #include "kubelet-lite/core/admission.h"
 
+#include "kubelet-lite/core/cri_config.h"
 #include "kubelet-lite/core/qos.h"
 
 static bool refuse(struct verdict_text *ret, const char *reason, char *message)
@@ -143,6 +144,19 @@ static bool check_ports(const struct pod *pod, const struct pod *const *others, 
 	return true;
 }
 
+static bool check_signals(const struct pod *pod, struct verdict_text *ret)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct container *c = &pod->containers[i];
+
+		if (*c->stop_signal && cri_signal(c->stop_signal) < 0)
+			return refuse(ret, "PodFeatureUnsupported",
+				xasprintf("container %s: lifecycle.stopSignal: there is no signal \"%.40s\"", c->name,
+					c->stop_signal));
+	}
+	return true;
+}
+
 bool pod_admit(const struct pod *pod, const struct pod *const *others, size_t n, const struct admission_node *node,
 	struct verdict_text *ret)
 {
@@ -151,7 +165,7 @@ bool pod_admit(const struct pod *pod, const struct pod *const *others, size_t n,
 
 	if (pod->unsupported)
 		ok = refuse(&v, "PodFeatureUnsupported", xstrdup(pod->unsupported));
-	ok = ok && check_sysctls(pod, node, &v) && check_resources(pod, others, n, node, &v) && check_os(pod, &v) &&
+	ok = ok && check_signals(pod, &v) && check_sysctls(pod, node, &v) && check_resources(pod, others, n, node, &v) && check_os(pod, &v) &&
 	     check_selector(pod, node, &v) && check_ports(pod, others, n, &v);
 	if (ok)
 		return true;

@@ -434,12 +434,20 @@ static void set_words(size_t *n, char ***field, const struct str_list *list, con
 	*n = list->n;
 }
 
-static CRI(Signal) stop_signal(const char *name)
+int cri_signal(const char *name)
 {
-	const ProtobufCEnumValue *v =
-		protobuf_c_enum_descriptor_get_value_by_name(&runtime__v1__signal__descriptor, name);
+	struct str spelled = STR_INIT;
 
-	return v ? (CRI(Signal))v->value : RUNTIME__V1__SIGNAL__RUNTIME_DEFAULT;
+	for (const char *p = name; *p; p++) {
+		if (*p == '+' || *p == '-')
+			str_add(&spelled, *p == '+' ? "PLUS" : "MINUS");
+		else
+			str_add_char(&spelled, *p);
+	}
+	const ProtobufCEnumValue *v =
+		protobuf_c_enum_descriptor_get_value_by_name(&runtime__v1__signal__descriptor, str_get(&spelled));
+	str_done(&spelled);
+	return v ? v->value : -1;
 }
 
 CRI(ContainerConfig) * cri_container_config(const struct pod *pod, const struct container *c,
@@ -464,7 +472,8 @@ CRI(ContainerConfig) * cri_container_config(const struct pod *pod, const struct 
 	config->stdin = c->is_stdin;
 	config->stdin_once = c->stdin_once;
 	config->tty = c->tty;
-	config->stop_signal = *c->stop_signal ? stop_signal(c->stop_signal) : RUNTIME__V1__SIGNAL__RUNTIME_DEFAULT;
+	config->stop_signal = *c->stop_signal ? (CRI(Signal))MAX(cri_signal(c->stop_signal), 0)
+					     : RUNTIME__V1__SIGNAL__RUNTIME_DEFAULT;
 	config->linux = CRI_NEW(LinuxContainerConfig, linux_container_config);
 	config->linux->resources = resources(&values, node, true);
 	config->linux->security_context = container_security(pod, c, make, node);

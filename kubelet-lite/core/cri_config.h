@@ -65,6 +65,8 @@ CRI(PodSandboxConfig) * cri_sandbox_config(const struct pod *pod, uint32_t attem
 				const struct dns_config *dns, const struct cri_node *node) MUST_USE;
 CRI(ContainerConfig) * cri_container_config(const struct pod *pod, const struct container *container,
 			       const struct cri_container *make, const struct cri_node *node) MUST_USE;
+/* The CRI number of a signal ("SIGUSR1", "SIGRTMIN+1"); -1: there is none of that name. */
+int cri_signal(const char *name);
 /* runAsNonRoot; the kubelet's texts. */
 int cri_check_user(const struct pod *pod, const struct container *container, const struct cri_container *make,
 	struct error *err) MUST_USE;

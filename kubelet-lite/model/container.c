@@ -285,8 +285,7 @@ static void decode_resources(struct decode *d, const json_t *o, struct container
 	for (size_t i = 0; i < c->requests.n; i++) {
 		const char *name = c->requests.v[i].name;
 
-		if (!str_eq(name, "cpu") && !str_eq(name, "memory") && !str_eq(name, "ephemeral-storage") &&
-			!str_starts(name, "hugepages-"))
+		if (!str_eq(name, "cpu") && !str_eq(name, "memory") && !str_eq(name, "ephemeral-storage"))
 			decode_unsupported(
 				d, arena_printf(d->arena, "requests[%.60s]", name), "this node has no such resource");
 	}
