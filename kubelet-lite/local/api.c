@@ -195,7 +195,7 @@ static int listen_unix(const char *path, int *ret_fd, struct error *err)
 	if (r == 0)
 		r = sock_listen(&address, 0600, ret_fd, err);
 	if (r < 0)
-		return r;
+		return error_prefix(err, "--api-socket");
 	const char *plain = address.un.sun_path;
 
 	if (group && (chown(plain, (uid_t)-1, group->gr_gid) < 0 || chmod(plain, 0660) < 0))
@@ -212,7 +212,7 @@ static int listen_tls(struct local_api *api, const struct local_api_options *opt
 		r = error_set(err, ERROR_INVALID, "address \"%s\" must be an IP address and a port", options->tls_address);
 	if (r == 0)
 		r = sock_listen(&address, 0, ret_fd, err);
-	return r < 0 ? r : kubeconfig_prepare(options, &api->tls, &api->token, err);
+	return r < 0 ? error_prefix(err, "--api-address") : kubeconfig_prepare(options, &api->tls, &api->token, err);
 }
 
 static void make_default_namespace(struct objects *objects)

@@ -45,8 +45,8 @@ static void vreply(struct http_exchange *exchange, int status, const char *reaso
 {
 	json_t *tree = reply_status_tree(status, reason, message);
 
-	if (route)
-		json_object_set_new(tree, "details", details(route, route->name));
+	/* Always there: `kubectl debug` looks into it without asking whether it is. */
+	json_object_set_new(tree, "details", route ? details(route, route->name) : json_object());
 	reply_json(exchange, status, tree);
 }
 

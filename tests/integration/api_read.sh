@@ -41,6 +41,7 @@ same "field metadata.name" c7 "$(call GET $cms -G --data-urlencode 'fieldSelecto
 same "a field that is none" "400 BadRequest" "$(code GET $cms -G --data-urlencode 'fieldSelector=spec.x=y')"
 same "absent object" "404 NotFound" "$(code GET $cms/none)"
 same "absent kind" "404 NotFound" "$(code GET /apis/apps/v1/deployments)"
+same "a failure has details, though empty (kubectl debug looks into them)" "{}" "$(get /apis/apps/v1/deployments | jq -c .details)"
 same "method that is none" "405 MethodNotAllowed" "$(code PUT $cms)"
 same "table" "Table 25 Name" "$(get $cms -H 'Accept: application/json;as=Table;v=v1;g=meta.k8s.io' | jq -r '"\(.kind) \(.rows | length) \(.columnDefinitions[0].name)"')"
 same "metadata only" PartialObjectMetadataList "$(get $cms -H 'Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io' | jq -r .kind)"

@@ -108,6 +108,9 @@ check "once the owner is gone the other Service gets the address" until_true 25 
 timeout 10 unshare -n "$BUILD/bin/kubelet-lite" $(api_args) >"$api_dir/second" 2>&1
 same "a second instance is refused" 1 $?
 check "and told why" grep -q "in use by another" "$api_dir/second"
+# shellcheck disable=SC2046
+timeout 10 unshare -n "$BUILD/bin/kubelet-lite" $(api_args) --root-dir="$api_dir/other" --api-socket=nonsense >"$api_dir/second" 2>&1
+check "a bad address is told with its flag" grep -q -- '--api-socket: address "nonsense"' "$api_dir/second"
 check "the first one goes on" [ "$(get /healthz)" = ok ]
 api_kill TERM
 
