@@ -140,6 +140,23 @@ check "and nothing was restarted" same_container r "$id"
 kill_daemon kubelet KILL; kill_daemon runtime KILL
 start_kubelet; sleep 1; start_runtime
 check "both killed, the runtime back last: same container" until_true 20 eval 'pod_ready r && same_container r "$id"' || explain r
+# One pod's monitor hangs: the others do not notice (R2, 10)
+clean_pods
+pod hung "touch /tmp/ok; $forever" "livenessProbe: {exec: {command: [cat, /tmp/ok]}, periodSeconds: 1, failureThreshold: 1000}" | apply hung.yaml
+until_true 10 pod_ready hung
+monitor=$(pgrep -f "monitor.*$(crictl_lite pods --quiet | cut -c1-20)" | head -n 1)
+if [ -n "$monitor" ] && kill -STOP "$monitor"; then
+	sleep 2
+	manifest beside one | apply beside.yaml
+	check "one pod hangs: another starts" until_true 5 pod_ready beside || explain beside
+	check "probes of the hung one do not pile up" test "$(ls "/proc/${node_pid[kubelet]}/fd" | wc -l)" -lt 40
+	kill -CONT "$monitor"
+	check "it goes on when it goes on" until_true 10 is hung '.status.containerStatuses[0] | .ready and .restartCount == 0'
+else
+	echo "skip - one pod hangs: its monitor was not found"
+fi
+manifest r one | apply r.yaml
+until_true 10 pod_ready r
 # A runtime that hangs
 kill -STOP "${node_pid[runtime]}"
 check "a runtime that hangs: the API answers" until_true 3 get /api/v1/namespaces/default/pods
