@@ -245,14 +245,34 @@ static int single_layer(const struct launch_rootfs *fs, int target)
 	return r < 0 ? r : mount_attach(fd, target);
 }
 
+/* In a chroot, to the root of the mount namespace: that is where exec will look for the container. Elsewhere a no-op. */
+static int leave_chroot(struct mounts *m)
+{
+	_cleanup_fd_ int own = openat(m->proc_host, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	return own < 0 || syscall(SYS_setns, own, CLONE_NEWNS) < 0 ? -errno : 0;
+}
+
+/* From here on nothing that is mounted here reaches the node; its mounts still come in until the pivot. */
+static int make_slave(struct mounts *m)
+{
+	_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = root < 0 ? -errno : leave_chroot(m);
+
+	if (r < 0)
+		return r;
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 || fchdir(root) < 0 || syscall(SYS_chroot, ".") < 0)
+		return -errno;
+	return 0;
+}
+
 int mounts_rootfs(struct mounts *m, struct error *err)
 {
 	const struct launch_rootfs *fs = &m->l->rootfs;
-	int r;
+	int r = make_slave(m);
 
-	/* From here on nothing that is mounted here reaches the node; its mounts still come in until the pivot. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return error_sys(err, errno, "make the mount namespace private");
+	if (r < 0)
+		return error_sys(err, r, "make the mount namespace private");
 	_cleanup_fd_ int target = open(fs->merged, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (target < 0)
@@ -508,6 +528,9 @@ int mounts_pivot(struct mounts *m, struct error *err)
 
 	if (r < 0)
 		return error_sys(err, r, "make the root file system read-only");
+	r = leave_chroot(m);
+	if (r < 0)
+		return error_sys(err, r, "find the root of the mount namespace");
 	/* pivot_root(".", "."): the old root ends up on top of the new one and is lazily taken off. */
 	if (fchdir(m->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return error_sys(err, errno, "pivot_root");
