@@ -17,6 +17,9 @@ static int check_mount(const CRI(Mount) * m, struct error *err)
 	if (*m->container_path != '/')
 		return error_set(err, ERROR_INVALID, "container_path \"%.200s\" must be an absolute path",
 			m->container_path);
+	/* It would lie over the root file system without being seen, except as the root's "..". */
+	if (!m->container_path[strspn(m->container_path, "/")])
+		return error_set(err, ERROR_INVALID, "container_path \"%.200s\" is the root file system itself", m->container_path);
 	if (m->image && *m->image->image)
 		return error_set(err, ERROR_UNIMPLEMENTED, "ImageVolumeMountFailed: image volumes are not supported yet");
 	if (*m->host_path != '/')

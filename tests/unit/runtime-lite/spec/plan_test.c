@@ -116,6 +116,7 @@ static const struct {
 	{ CON ",\"log_path\":\"a..b/..c\"}", NULL },
 	{ CON ",\"CDI_devices\":[{\"name\":\"v/c=d\"}]}", "unresolvable CDI devices v/c=d: CDI is not supported yet" },
 	{ MOUNT("{\"container_path\":\"m\",\"host_path\":\"/h\"}"), "mounts[1]: container_path \"m\" must be an absolute path" },
+	{ MOUNT("{\"container_path\":\"//\",\"host_path\":\"/h\"}"), "mounts[1]: container_path \"//\" is the root file system itself" },
 	{ MOUNT("{\"container_path\":\"/m\",\"host_path\":\"\"}"), "mounts[1]: host_path \"\" must be an absolute path" },
 	{ MOUNT("{\"container_path\":\"/m\",\"host_path\":\"/h\",\"recursive_read_only\":true}"),
 		"mounts[1]: recursive_read_only needs readonly" },
