@@ -160,6 +160,12 @@ static bool known(const struct instance *i, const struct listed *l)
 	return i->id && str_eq(i->id, l->id) && i->state == l->state && i->state != STATE_CREATED;
 }
 
+/* What we have just started ourselves is known, but its status may not have been read yet. */
+static bool status_known(const struct instance *i, const struct listed *l)
+{
+	return known(i, l) && i->image_ref;
+}
+
 /* The one before the newest counts for lastState only when it has ended. */
 static int previous(const struct listing *l, const char *name, int now)
 {
@@ -178,9 +184,9 @@ size_t fold_wanted(const struct pod *pod, const struct pod_seen *seen, const str
 		int now = newest(l, pod->containers[i].name, -1), last = previous(l, pod->containers[i].name, now);
 		const struct container_seen *c = &seen->c[i];
 
-		if (now >= 0 && !known(&c->now, &l->v[now]))
+		if (now >= 0 && !status_known(&c->now, &l->v[now]))
 			ret_indices[n++] = (size_t)now;
-		if (last >= 0 && !known(&c->last, &l->v[last]) && !known(&c->now, &l->v[last]))
+		if (last >= 0 && !status_known(&c->last, &l->v[last]) && !status_known(&c->now, &l->v[last]))
 			ret_indices[n++] = (size_t)last;
 	}
 	return n;

@@ -45,7 +45,7 @@ static void fold(const struct pod *pod, struct pod_seen *seen, const char *scrip
 	*ret_asked = '\0';
 	for (size_t i = 0; i < n; i++) {
 		instances[wanted[i]] = (struct instance){ .state = l.v[wanted[i]].state, .id = xstrdup(l.v[wanted[i]].id),
-			.restarts = l.v[wanted[i]].attempt };
+			.restarts = l.v[wanted[i]].attempt, .image_ref = xstrdup("") };
 		strcat(strcat(ret_asked, l.v[wanted[i]].id), " ");
 	}
 	fold_listing(pod, seen, &l, instances, changed);
@@ -111,6 +111,24 @@ START_TEST(fold_case)
 }
 END_TEST
 
+/* After a start of ours the list tells nothing new, but the status has the image's id and the user. */
+START_TEST(own_start)
+{
+	struct pod *pod = pod_make(TWO);
+	struct pod_seen seen;
+	char asked[64], changed[8];
+
+	pod_seen_init(&seen, 2);
+	seen.c[0].now = (struct instance){ .state = STATE_RUNNING, .id = xstrdup("ca"), .sandbox_id = xstrdup("Sa") };
+	fold(pod, &seen, "Sa0+ ca0R@Sa", asked, changed);
+	ck_assert_str_eq(asked, "ca ");
+	fold(pod, &seen, "Sa0+ ca0R@Sa", asked, changed);
+	ck_assert_str_eq(asked, "");
+	pod_seen_done(&seen);
+	pod_free(pod);
+}
+END_TEST
+
 /* The annotations bring identity back; times move to the monotonic clock, whatever the other one does. */
 START_TEST(status_to_instance)
 {
@@ -163,6 +181,7 @@ int main(void)
 	TCase *t = tcase_create("fold");
 
 	tcase_add_loop_test(t, fold_case, 0, ARRAY_LEN(cases));
+	tcase_add_test(t, own_start);
 	tcase_add_test(t, status_to_instance);
 	tcase_add_test(t, signatures);
 	return run_case(t);
