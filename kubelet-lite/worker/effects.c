@@ -116,6 +116,8 @@ void effect_run(struct pod_worker *w, const struct action *action)
 		return effect_create(w, action->index);
 	case ACT_START:
 		return effect_start(w, action->index);
+	case ACT_GIVE_UP_START:
+		return effect_give_up_start(w, action->index);
 	case ACT_POST_START:
 		return effect_post_start(w, action->index);
 	case ACT_KILL:

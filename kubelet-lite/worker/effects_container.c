@@ -160,6 +160,8 @@ static void container_started(
 	struct container_seen *c = &w->seen.c[i];
 
 	(void)reply;
+	w->run[i].start_rpc = NULL;
+	w->run[i].start_effect = NULL;
 	c->op = OP_NONE;
 	c->image_ready = false; /* the next start asks again */
 	if (status->code != ERROR_OK) {
@@ -188,7 +190,30 @@ void effect_start(struct pod_worker *w, size_t i)
 
 	request.container_id = c->now.id;
 	c->op = OP_START;
-	effect_call(w, CRI_START_CONTAINER, &request, 0, i, c->now.id, container_started, NULL);
+	c->start_asked_ns = node_now(w->node);
+	w->run[i].start_rpc = effect_call(w, CRI_START_CONTAINER, &request, 0, i, c->now.id, container_started,
+		&w->run[i].start_effect);
+}
+
+static void cancel_call(struct pod_worker *w, size_t i, struct rpc_request **rpc, struct effect **effect)
+{
+	rpc_cancel(*rpc);
+	*rpc = NULL;
+	w->seen.c[i].op = OP_NONE;
+	w->refs++;
+	effect_cancelled(steal(*effect));
+	pod_worker_unref(w);
+}
+
+void effect_give_up_start(struct pod_worker *w, size_t i)
+{
+	struct container_run *run = &w->run[i];
+
+	if (!run->start_rpc)
+		return;
+	cancel_call(w, i, &run->start_rpc, &run->start_effect);
+	w->seen.observed = false;
+	observe_pod(w);
 }
 
 /* ---- hooks */
@@ -391,14 +416,8 @@ void effect_hurry(struct pod_worker *w, size_t i)
 {
 	struct container_run *run = &w->run[i];
 
-	if (!run->stop_rpc)
-		return;
-	rpc_cancel(run->stop_rpc);
-	run->stop_rpc = NULL;
-	w->seen.c[i].op = OP_NONE;
-	w->refs++;
-	effect_cancelled(steal(run->stop_effect));
-	pod_worker_unref(w);
+	if (run->stop_rpc)
+		cancel_call(w, i, &run->stop_rpc, &run->stop_effect);
 }
 
 /* ---- remove */

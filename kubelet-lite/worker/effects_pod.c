@@ -89,6 +89,23 @@ void effect_run_sandbox(struct pod_worker *w)
 	effect_call(w, CRI_RUN_POD_SANDBOX, &request, 0, 0, NULL, sandbox_run, NULL);
 }
 
+/* A stop or removal of sandbox `id` has been answered. True: done, and it is still the one that counts. */
+static bool sandbox_done(struct pod_worker *w, const char *id, const struct error *status, const char *what)
+{
+	struct sandbox_seen *s = &w->seen.sandbox;
+
+	s->op = SANDBOX_OP_NONE;
+	if (!str_eq(s->id, id))
+		return false;
+	if (status->code == ERROR_OK || status->code == ERROR_NOT_FOUND) {
+		w->sandbox_failures = 0;
+		return true;
+	}
+	sandbox_later(w);
+	pod_event(w, "Warning", "FailedKillPod", "error killing pod: failed to %s sandbox: %s", what, status->text);
+	return false;
+}
+
 static void sandbox_stopped(
 	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
@@ -96,19 +113,12 @@ static void sandbox_stopped(
 
 	(void)index;
 	(void)reply;
-	s->op = SANDBOX_OP_NONE;
-	if (!str_eq(s->id, id))
+	if (!sandbox_done(w, id, status, "stop"))
 		return;
-	if (status->code == ERROR_OK || status->code == ERROR_NOT_FOUND) {
-		s->stopped = true;
-		w->sandbox_failures = 0;
-		if (s->state == SANDBOX_READY)
-			s->state = SANDBOX_NOT_READY;
-		observe_pod(w);
-		return;
-	}
-	sandbox_later(w);
-	pod_event(w, "Warning", "FailedKillPod", "error killing pod: failed to stop sandbox: %s", status->text);
+	s->stopped = true;
+	if (s->state == SANDBOX_READY)
+		s->state = SANDBOX_NOT_READY;
+	observe_pod(w);
 }
 
 void effect_stop_sandbox(struct pod_worker *w)
@@ -123,20 +133,12 @@ void effect_stop_sandbox(struct pod_worker *w)
 static void sandbox_removed(
 	struct pod_worker *w, size_t index, const char *id, const struct error *status, const void *reply)
 {
-	struct sandbox_seen *s = &w->seen.sandbox;
-
 	(void)index;
 	(void)reply;
-	s->op = SANDBOX_OP_NONE;
-	if (!str_eq(s->id, id))
+	if (!sandbox_done(w, id, status, "remove"))
 		return;
-	if (status->code == ERROR_OK || status->code == ERROR_NOT_FOUND) {
-		s->state = SANDBOX_NONE;
-		free(steal(s->id));
-		return;
-	}
-	sandbox_later(w);
-	log_warning("pod=%s/%s: remove its sandbox: %s", w->pod->ns, w->pod->name, status->text);
+	w->seen.sandbox.state = SANDBOX_NONE;
+	free(steal(w->seen.sandbox.id));
 }
 
 void effect_remove_sandbox(struct pod_worker *w)

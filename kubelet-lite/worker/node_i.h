@@ -89,8 +89,8 @@ struct container_run {
 	unsigned create_failures;
 	uint32_t making_restarts; /* of the instance that CreateContainer makes now */
 	int64_t making_backoff_ns;
-	struct rpc_request *stop_rpc;
-	struct effect *stop_effect;
+	struct rpc_request *start_rpc, *stop_rpc;
+	struct effect *start_effect, *stop_effect;
 	struct handler_run *hook; /* postStart or preStop */
 	struct probe_task *probes[PROBE_KINDS];
 	char *backoff_announced; /* id of the instance whose back-off has its event */
@@ -208,6 +208,8 @@ void effect_run(struct pod_worker *worker, const struct action *action);
 void effect_image(struct pod_worker *worker, size_t i);
 void effect_create(struct pod_worker *worker, size_t i);
 void effect_start(struct pod_worker *worker, size_t i);
+/* The call is cancelled, and the runtime asked what came of it. */
+void effect_give_up_start(struct pod_worker *worker, size_t i);
 void effect_post_start(struct pod_worker *worker, size_t i);
 void effect_kill(struct pod_worker *worker, size_t i, enum kill_reason reason);
 void effect_stop(struct pod_worker *worker, size_t i);
