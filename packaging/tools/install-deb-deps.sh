@@ -3,7 +3,7 @@
 set -eu
 "$(dirname "$0")/install-build-deps.sh"
 missing=
-for package in debhelper dpkg-dev fakeroot; do
+for package in build-essential debhelper fakeroot; do
 	dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
