@@ -4,6 +4,9 @@
 #include "kubelet-lite/core/backoff.h"
 #include "kubelet-lite/core/order.h"
 
+/* A pod that is to stop waits so long for a start in flight: it may hang on a volume. */
+#define START_PATIENCE_NS (5 * SECOND_NS)
+
 struct planner {
 	const struct pod_want *want;
 	const struct pod *pod;
@@ -97,6 +100,9 @@ static bool plan_all_down(struct planner *p)
 			plan_kill(p, i, KILL_POD);
 			down = false;
 		}
+		if (c->op == OP_START)
+			act_when_due(p, (struct action){ .kind = ACT_GIVE_UP_START, .index = i },
+				c->start_asked_ns + START_PATIENCE_NS);
 		down = down && c->op == OP_NONE;
 	}
 	return down && p->seen->sandbox.op != SANDBOX_OP_RUN;

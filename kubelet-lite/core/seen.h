@@ -45,6 +45,7 @@ struct container_seen {
 	bool image_has_uid; /* its USER */
 	int64_t image_uid;
 	char *image_user;
+	int64_t start_asked_ns; /* OP_START: since when */
 	int64_t retry_at_ns; /* nothing is tried before; 0: at once */
 	char *wait_reason;   /* why the last attempt to start it failed, NULL: it did not */
 	char *wait_message;

@@ -96,7 +96,10 @@ static const struct {
 	{ "a sidecar waits for the regular ones", SIDECAR_NEVER, STOP, "vol sb 0R 0k9 0p 1R 1k9 1p", "@9 x1" },
 	{ "sidecars end in reverse", SIDECAR, STOP, "vol sb 0R 0k9 0p 1R 1k9 1p 2E0", "@9 x1" },
 	{ "the last sidecar", SIDECAR, STOP, "vol sb 0R 0k9 0p 1E0 2E0", "x0" },
-	{ "a start in flight is waited for", ONE, FORGET, "vol sb 0oC", "" },
+	{ "a container in the making is waited for", ONE, FORGET, "vol sb 0oC", "" },
+	{ "a start in flight, for a time", ONE, FORGET, "vol sb 0C 0oS 0g-2", "@3" },
+	{ "one that hangs is given up", ONE, FORGET, "vol sb 0C 0oS 0g-5", "g0" },
+	{ "a pod that runs on is patient", ONE, RUN, "vol sb 0C 0oS 0g-50", "" },
 	{ "all down: stop the sandbox", ONE, FORGET, "vol sb 0E0", "S-" },
 	{ "then remove the containers", ONE, FORGET, "vol sb!! 0E0", "r0" },
 	{ "one made but not started too", ONE, FORGET, "vol sb!! 0C", "r0" },
@@ -122,7 +125,7 @@ static void render(const struct pod_plan *plan, struct str *out)
 {
 	static const char *const words[] = { [ACT_VOLUMES_UP] = "V+", [ACT_VOLUMES_DOWN] = "V-", [ACT_RUN_SANDBOX] = "S+",
 		[ACT_STOP_SANDBOX] = "S-", [ACT_REMOVE_SANDBOX] = "S0", [ACT_FINISH] = "F" };
-	static const char letters[] = { [ACT_IMAGE] = 'i', [ACT_CREATE] = 'c', [ACT_START] = 's', [ACT_POST_START] = 'h',
+	static const char letters[] = { [ACT_IMAGE] = 'i', [ACT_CREATE] = 'c', [ACT_START] = 's', [ACT_GIVE_UP_START] = 'g', [ACT_POST_START] = 'h',
 		[ACT_KILL] = 'k', [ACT_STOP] = 'x', [ACT_REMOVE] = 'r', [ACT_LEFTOVER_STOP] = 'l', [ACT_LEFTOVER_REMOVE] = 'd',
 		[ACT_FINISH] = 0 };
 

@@ -57,6 +57,7 @@ static inline UNUSED void seen_token(struct pod_seen *seen, const char *t)
 	case 'l': c->last.state = STATE_EXITED; c->last.exit_code = n; break;
 	case 'i': c->image_ready = true; break;
 	case 'o': c->op = (enum container_op)(strchr(ops, t[2]) - ops); break;
+	case 'g': c->start_asked_ns = NOW_NS + n * S_NS; break;
 	case 'w': c->retry_at_ns = NOW_NS + n * S_NS; break;
 	case 'k': c->killing = true; c->kill_deadline_ns = NOW_NS + n * S_NS; break;
 	case 'p': c->pre_stop_done = true; break;
