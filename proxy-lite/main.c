@@ -36,6 +36,36 @@ static int parse_pods(const struct strv *list, struct base_config *config, struc
 	return 0;
 }
 
+/* Which packets come from pods; see match_pods() in base.c. */
+static int parse_local_mode(const struct option_values *values, struct proxy_options *ret, struct error *err)
+{
+	const char *mode = option_string(values, "detect-local-mode");
+	const char *bridge = option_string(values, "pod-bridge-interface");
+	const char *prefix = option_string(values, "pod-interface-name-prefix");
+	const char *name = NULL;
+
+	if (strcmp(mode, "ClusterCIDR") == 0)
+		return 0;
+	if (strcmp(mode, "NodeCIDR") == 0)
+		ret->pods_of_node = true;
+	else if (strcmp(mode, "BridgeInterface") == 0)
+		name = bridge ? bridge : "";
+	else if (strcmp(mode, "InterfaceNamePrefix") == 0)
+		name = prefix ? prefix : "";
+	else
+		return error_set(err, ERROR_INVALID,
+			"--detect-local-mode: \"%s\" is not ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix", mode);
+	memset(ret->base.has_pods, 0, sizeof(ret->base.has_pods));
+	if (!name)
+		return 0;
+	if (!*name || strlen(name) > 15 || strpbrk(name, " /*"))
+		return error_set(err, ERROR_INVALID, "--%s: \"%s\" is not the name of an interface, 1 to 15 characters",
+			name == prefix ? "pod-interface-name-prefix" : "pod-bridge-interface", name);
+	snprintf(ret->pods_interface, sizeof(ret->pods_interface), "%s%s", name, name == prefix ? "*" : "");
+	ret->base.pods_interface = ret->pods_interface;
+	return 0;
+}
+
 static bool table_name_valid(const char *name)
 {
 	size_t n = strlen(name);
@@ -85,7 +115,7 @@ static int parse_options(const struct option_values *values, struct proxy_option
 {
 	int r = parse_base(values, &ret->base, err);
 
-	if (r < 0)
+	if (r < 0 || (r = parse_local_mode(values, ret, err)) < 0)
 		return r;
 	if ((r = sock_address_parse(option_string(values, "api-socket"), &ret->api, err)) < 0)
 		return error_prefix(err, "--api-socket");

@@ -135,6 +135,7 @@ static void sync_succeeded(struct proxy *p, uint64_t trigger_ms)
 	p->last_sync_ns = clock_monotonic_ns();
 	p->last_sync_ms = clock_realtime_ns() / 1000000;
 	count_sync(p, trigger_ms);
+	checks_update(p->checks, true);
 	if (st->last_elements > BIG_COMMIT_ELEMENTS)
 		malloc_trim(0);
 	if (p->sync.flows_dirty) {
@@ -163,6 +164,38 @@ static void on_sync_timer(uv_timer_t *timer)
 	}
 	p->services.oldest_trigger_ms = 0;
 	sync_succeeded(p, trigger_ms);
+}
+
+/* ---- our Node ---- */
+
+static void on_node(void *data, const struct node_state *node)
+{
+	struct proxy *p = data;
+	bool zone = strcmp(node->zone, p->node.zone) != 0, pods = false;
+	struct base_config *base = &p->sync.config;
+
+	if (node->going != p->node.going)
+		log_info("our Node %s", node->going ? "is about to go: /healthz says so" : "stays");
+	for (int v6 = 0; v6 < 2 && p->options.pods_of_node; v6++) {
+		pods |= base->has_pods[v6] != node->has_pods[v6] || base->pods[v6].prefix != node->pods[v6].prefix ||
+			!ip_equal(&base->pods[v6].ip, &node->pods[v6].ip);
+		base->has_pods[v6] = node->has_pods[v6];
+		base->pods[v6] = node->pods[v6];
+	}
+	p->node = *node;
+	if (zone) {
+		p->services.node.zone = p->node.zone[0] ? p->node.zone : NULL;
+		watch_relist_slices(p->watch);
+	}
+	if (pods) { /* rules name them: compare all */
+		sync_forget(&p->sync);
+		kick(p);
+	}
+}
+
+bool proxy_eligible(const struct proxy *p)
+{
+	return !p->node.going;
 }
 
 /* ---- foreign changes ---- */
@@ -280,6 +313,8 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 
 	*p = (struct proxy){ .options = *options, .loop = loop, .addresses = NETLINK_INIT };
 	memset(&options->node_addresses, 0, sizeof(options->node_addresses));
+	if (p->options.base.pods_interface)
+		p->options.base.pods_interface = p->options.pods_interface;
 	p->started_ms = clock_realtime_ns() / 1000000;
 	services_init(&p->services, &p->options.node);
 	problems_init(&p->services.problems, on_problem, p);
@@ -293,7 +328,8 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 		(r = add_poll(p, &p->address_poll, p->addresses.fd, on_address, err)) < 0)
 		return r;
 	uv_timer_start(&p->check_timer, on_check_timer, p->options.check_ms, p->options.check_ms);
-	p->watch = watch_start(loop, &(struct watch_options){ options->api, &p->services, on_changed, p });
+	p->checks = checks_new(loop, &p->services);
+	p->watch = watch_start(loop, &(struct watch_options){ options->api, &p->services, on_changed, on_node, p });
 	return 0;
 }
 
@@ -315,6 +351,7 @@ void proxy_stop(struct proxy *p, void (*closed)(void *data), void *data)
 	p->closed_data = data;
 	watch_stop(p->watch);
 	p->watch = NULL;
+	checks_free(p->checks);
 	for (size_t i = 0; i < ARRAY_LEN(handles); i++)
 		uv_close(handles[i], on_closed);
 }

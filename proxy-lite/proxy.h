@@ -7,15 +7,18 @@
 #pragma once
 #include "proxy-lite/kernel/addresses.h"
 #include "proxy-lite/sync/sync.h"
+#include "proxy-lite/health/checks.h"
 #include "proxy-lite/watch/watch.h"
 
 #include <uv.h>
 
 struct proxy_options {
 	struct base_config base;
+	char pods_interface[20]; /* what base.pods_interface points to in the options given to proxy_start() */
 	struct node_identity node;
 	struct sock_address api;
 	struct address_choice node_addresses; /* ownership goes over */
+	bool pods_of_node;                    /* the pods' ranges are those of our Node */
 	uint64_t min_sync_ms;                 /* shortest time between two transactions */
 	uint64_t check_ms;                    /* how often the generation is compared, as a safety net */
 };
@@ -26,6 +29,8 @@ struct proxy {
 	struct services services;
 	struct sync sync;
 	struct watch *watch;
+	struct checks *checks;
+	struct node_state node;
 	struct netlink addresses;
 	uv_poll_t monitor_poll, address_poll;
 	uv_timer_t sync_timer, check_timer, flow_timer, collect_timer, address_timer;
@@ -54,5 +59,7 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 /* `closed` is called when all handles are closed. The table stays as it is. */
 void proxy_stop(struct proxy *p, void (*closed)(void *data), void *data);
 void proxy_done(struct proxy *p);
+/* May load balancers send traffic here? */
+bool proxy_eligible(const struct proxy *p);
 /* Is what the API wants in the kernel, or at least not late? */
 bool proxy_healthy(const struct proxy *p);

@@ -8,7 +8,7 @@
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 
-enum { CT_NEW = 1 << 3, CT_STATUS_DNAT = 1 << 5, TYPE_LOCAL = 2 };
+enum { CT_INVALID = 1 << 0, CT_NEW = 1 << 3, CT_STATUS_DNAT = 1 << 5, TYPE_LOCAL = 2 };
 
 /* The rule that is being written, appended to a chain. */
 static struct nftnl_rule *rule_add(const struct base_config *config, struct base_chain *chain)
@@ -110,6 +110,8 @@ static void fill_divert(const struct base_config *config, struct base_chain *cha
 	if (knows_pods(config, plan->v6)) {
 		rule = rule_add(config, chain);
 		match_pods(rule, config, plan->v6, false);
+		if (config->pods_interface && !plan->node_port)
+			expr_family(rule, plan->v6);
 		dispatch(rule, inside, SET_LOCAL_PLAN);
 	}
 	rule = rule_add(config, chain);
@@ -311,6 +313,20 @@ static void fill_guard(const struct base_config *config, struct base_chain *chai
 	}
 }
 
+/* What conntrack calls invalid would leave with the endpoint's own address, and the client would reset the connection. */
+static void fill_forward(const struct base_config *config, struct base_chain *chain)
+{
+	for (unsigned v6 = 0; v6 < 2; v6++) {
+		struct nftnl_rule *rule = rule_add(config, chain);
+
+		expr_ct_bits(rule, NFT_CT_STATE, CT_INVALID);
+		expr_family(rule, v6);
+		expr_source_member(rule, set_of(SET_HAIRPIN, v6), v6);
+		expr_verdict(rule, NF_DROP, NULL);
+	}
+	fill_filter(config, chain, false);
+}
+
 static void fill_postrouting(const struct base_config *config, struct base_chain *chain)
 {
 	struct nftnl_rule *rule;
@@ -374,7 +390,7 @@ struct base_chain *base_chains(const struct base_config *config, size_t *ret_n)
 	fill_guard(config, hook_add(chains, &n, "guard", "filter", NF_INET_PRE_ROUTING, -110));
 	fill_guard(config, hook_add(chains, &n, "guard_output", "filter", NF_INET_LOCAL_OUT, -110));
 	fill_filter(config, hook_add(chains, &n, "input", "filter", NF_INET_LOCAL_IN, 0), false);
-	fill_filter(config, hook_add(chains, &n, "forward", "filter", NF_INET_FORWARD, 0), false);
+	fill_forward(config, hook_add(chains, &n, "forward", "filter", NF_INET_FORWARD, 0));
 	fill_filter(config, hook_add(chains, &n, "output_filter", "filter", NF_INET_LOCAL_OUT, 0), true);
 	fill_postrouting(config, hook_add(chains, &n, "postrouting", "nat", NF_INET_POST_ROUTING, 100));
 	*ret_n = n;

@@ -216,6 +216,14 @@ void expr_member(struct nftnl_rule *rule, enum set_id set)
 	lookup(rule, set);
 }
 
+void expr_source_member(struct nftnl_rule *rule, enum set_id set, bool v6)
+{
+	enum field source = v6 ? FIELD_SADDR6 : FIELD_SADDR4;
+
+	load_fields(rule, (const enum field[]){ source, source, FIELD_END });
+	lookup(rule, set);
+}
+
 void expr_no_member(struct nftnl_rule *rule, enum set_id set)
 {
 	load_fields(rule, set_spec(set)->key);

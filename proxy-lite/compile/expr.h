@@ -33,6 +33,8 @@ void expr_lookup_fields(struct nftnl_rule *rule, enum set_id set);
 void expr_lookup_verdict(struct nftnl_rule *rule, enum set_id set, unsigned reg);
 /* Only packets whose fields are in the set go on. */
 void expr_member(struct nftnl_rule *rule, enum set_id set);
+/* Only packets whose source is in the set of (address, the same address) go on. */
+void expr_source_member(struct nftnl_rule *rule, enum set_id set, bool v6);
 /* Only those whose fields are not in it go on. */
 void expr_no_member(struct nftnl_rule *rule, enum set_id set);
 void expr_numgen(struct nftnl_rule *rule, unsigned reg, uint32_t modulus, uint32_t offset);

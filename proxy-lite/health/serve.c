@@ -37,12 +37,14 @@ static void rfc3339(uint64_t ms, char *buf, size_t len)
 
 static void respond_health(const struct proxy *p, struct http_exchange *x, bool live)
 {
-	bool healthy = proxy_healthy(p);
+	/* A node that is about to go is well (/livez), but no place for new traffic (/healthz). */
+	bool healthy = proxy_healthy(p) && (live || proxy_eligible(p));
 	char updated[40], now[40], body[200];
 
 	rfc3339(p->last_sync_ms, updated, sizeof(updated));
 	rfc3339(clock_realtime_ns() / 1000000, now, sizeof(now));
-	snprintf(body, sizeof(body), "{\"lastUpdated\": \"%s\",\"currentTime\": \"%s\", \"nodeEligible\": true}", updated, now);
+	snprintf(body, sizeof(body), "{\"lastUpdated\": \"%s\",\"currentTime\": \"%s\", \"nodeEligible\": %s}", updated, now,
+		proxy_eligible(p) ? "true" : "false");
 	metrics_health(live, healthy);
 	http_add_header(x, "X-Content-Type-Options", "nosniff");
 	http_respond(x, healthy ? 200 : 503, "application/json", body, strlen(body));

@@ -101,6 +101,11 @@ static void changed(struct services *s, struct service_entry *entry, enum object
 	services_mark(s, entry);
 }
 
+static bool has_health_port(const struct service *service)
+{
+	return service && service->outside && service->outside->health_port;
+}
+
 /* NULL removes. */
 static bool set_service(struct services *s, const char *key, struct service *service)
 {
@@ -114,6 +119,7 @@ static bool set_service(struct services *s, const char *key, struct service *ser
 		return false;
 	}
 	s->n_services += (size_t)(service != NULL) - (size_t)(entry->service != NULL);
+	s->n_health_ports += (size_t)has_health_port(service) - (size_t)has_health_port(entry->service);
 	service_free(entry->service);
 	entry->service = service;
 	changed(s, entry, OBJECT_SERVICE);

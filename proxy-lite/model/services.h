@@ -32,7 +32,7 @@ struct services {
 	struct map entries;        /* key -> struct service_entry */
 	struct map slices;         /* key -> struct slice */
 	struct service_entry *dirty, *dirty_last;
-	size_t n_dirty, n_services;
+	size_t n_dirty, n_services, n_health_ports;
 	struct problems problems;
 	uint64_t changes[2]; /* by object_kind: how many objects differed from before */
 	uint64_t oldest_trigger_ms; /* earliest trigger time among the dirty; 0: none */

@@ -19,13 +19,19 @@ struct source {
 
 struct watch {
 	struct watch_options options;
+	uv_loop_t *loop;
 	struct http_client *client;
 	struct events *events;
 	struct source sources[2];
+	struct list_watch *node_lw;
+	struct node_state node;
+	bool node_known;
+	bool node_listed; /* in the running list */
 	char trouble[ERROR_TEXT_MAX + 40];
 };
 
-static const char selector[] = "!service.kubernetes.io/headless";
+static const char selector[] = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
+static const char selector_of_name[] = "!service.kubernetes.io/headless,service.kubernetes.io/service-proxy-name";
 
 static void list_begin(void *data)
 {
@@ -78,34 +84,109 @@ static void state(void *data, bool connected, const struct error *err)
 		snprintf(s->watch->trouble, sizeof(s->watch->trouble), "%s: %s", s->name, err->text);
 }
 
+/* ---- our Node ---- */
+
+static void set_node(struct watch *w, const json_t *object)
+{
+	struct node_state state;
+
+	node_state_parse(object, &state);
+	if (w->node_known && node_state_equal(&state, &w->node))
+		return;
+	w->node = state;
+	w->node_known = true;
+	w->options.node_changed(w->options.data, &w->node);
+}
+
+static void node_list_begin(void *data)
+{
+	((struct watch *)data)->node_listed = false;
+}
+
+static void node_object(void *data, enum watch_event event, const json_t *json)
+{
+	struct watch *w = data;
+	const char *name = json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
+
+	if (!str_eq(name, w->options.services->node.name))
+		return;
+	w->node_listed = true;
+	set_node(w, event == WATCH_DELETED ? NULL : json);
+}
+
+static void node_list_end(void *data)
+{
+	struct watch *w = data;
+
+	if (!w->node_listed)
+		set_node(w, NULL);
+}
+
+/* Without the Node we know less, that is all. */
+static void node_state_ignored(void *data, bool connected, const struct error *err)
+{
+	(void)data;
+	if (!connected && err && err->code)
+		log_debug("our Node: %s", err->text);
+}
+
+static void start_node(struct watch *w, uv_loop_t *loop)
+{
+	_cleanup_free_ char *field = xasprintf("metadata.name=%s", w->options.services->node.name);
+
+	w->node_lw = list_watch_start(loop, &(struct list_watch_options){ .client = w->client,
+						    .path = "/api/v1/nodes",
+						    .field_selector = field,
+						    .data = w,
+						    .on_list_begin = node_list_begin,
+						    .on_object = node_object,
+						    .on_list_end = node_list_end,
+						    .on_state = node_state_ignored });
+}
+
+/* ---- life ---- */
+
+static void start_source(struct watch *w, enum object_kind kind)
+{
+	static const char *const paths[] = {
+		[OBJECT_SERVICE] = "/api/v1/services",
+		[OBJECT_SLICE] = "/apis/discovery.k8s.io/v1/endpointslices",
+	};
+	struct source *s = &w->sources[kind];
+
+	s->lw = list_watch_start(w->loop, &(struct list_watch_options){ .client = w->client,
+						  .path = paths[kind],
+						  .label_selector = w->options.services->node.proxy_name ? selector_of_name : selector,
+						  .data = s,
+						  .on_list_begin = list_begin,
+						  .on_object = object,
+						  .on_list_end = list_end,
+						  .on_bad = bad,
+						  .on_state = state });
+}
+
 struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options)
 {
-	static const struct {
-		const char *name, *path;
-	} kinds[] = {
-		[OBJECT_SERVICE] = { "Services", "/api/v1/services" },
-		[OBJECT_SLICE] = { "EndpointSlices", "/apis/discovery.k8s.io/v1/endpointslices" },
-	};
+	static const char *const names[] = { [OBJECT_SERVICE] = "Services", [OBJECT_SLICE] = "EndpointSlices" };
 	struct watch *w = xnew(struct watch);
 
 	w->options = *options;
+	w->loop = loop;
 	w->client = http_client_new(loop, &(struct http_client_options){ .address = options->address, .host = "kubernetes" });
 	w->events = events_new(w->client, options->services->node.name);
 	for (int kind = 0; kind < 2; kind++) {
-		struct source *s = &w->sources[kind];
-
-		*s = (struct source){ .watch = w, .kind = (enum object_kind)kind, .name = kinds[kind].name };
-		s->lw = list_watch_start(loop, &(struct list_watch_options){ .client = w->client,
-						       .path = kinds[kind].path,
-						       .label_selector = selector,
-						       .data = s,
-						       .on_list_begin = list_begin,
-						       .on_object = object,
-						       .on_list_end = list_end,
-						       .on_bad = bad,
-						       .on_state = state });
+		w->sources[kind] = (struct source){ .watch = w, .kind = (enum object_kind)kind, .name = names[kind] };
+		start_source(w, (enum object_kind)kind);
 	}
+	start_node(w, loop);
 	return w;
+}
+
+void watch_relist_slices(struct watch *w)
+{
+	list_watch_stop(w->sources[OBJECT_SLICE].lw);
+	w->sources[OBJECT_SLICE].listing = false;
+	start_source(w, OBJECT_SLICE);
 }
 
 void watch_stop(struct watch *w)
@@ -114,6 +195,7 @@ void watch_stop(struct watch *w)
 		return;
 	for (int kind = 0; kind < 2; kind++)
 		list_watch_stop(w->sources[kind].lw);
+	list_watch_stop(w->node_lw);
 	http_client_free(w->client);
 	events_free(w->events);
 	free(w);

@@ -6,6 +6,7 @@
 #pragma once
 #include "common/net/sock.h"
 #include "proxy-lite/model/services.h"
+#include "proxy-lite/watch/node.h"
 
 #include <uv.h>
 
@@ -16,11 +17,15 @@ struct watch_options {
 	struct services *services;   /* borrowed, with its node identity */
 	/* Something that matters changed, or a list came to its end. */
 	void (*changed)(void *data);
+	/* Our Node object is known, or changed in what matters. */
+	void (*node_changed)(void *data, const struct node_state *node);
 	void *data;
 };
 
 struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options);
 void watch_stop(struct watch *watch);
+/* Reads all EndpointSlices again, for when the node identity of the services has changed. */
+void watch_relist_slices(struct watch *watch);
 /* Both lists were read to the end at least once: what is not in the model does not exist. */
 bool watch_synced(const struct watch *watch);
 /* Tells the object's owner by an Event; see events.h. */

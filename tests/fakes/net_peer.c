@@ -7,12 +7,16 @@
  *	                                         MS, 1000 unless given) or "error: text"
  *	net_peer stream ADDRESS PORT MS          one UDP socket that asks every 20 ms for MS: prints each answer, or
  *	                                         "refused" or "-", when it differs from the one before
+ *	net_peer boom PORT                       to each TCP client it sends a segment from nowhere (wrong sequence
+ *	                                         number), by a raw socket; then "ok" after 300 ms
  */
 #include "common/base/base.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -185,8 +189,71 @@ static int stream(char **argv)
 	return 0;
 }
 
+static uint16_t checksum(const void *data, size_t len, uint32_t sum)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i + 1 < len; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+/* IPv4 only. */
+static void send_stray(const struct sockaddr_in *from, const struct sockaddr_in *to)
+{
+	struct {
+		struct iphdr ip;
+		struct tcphdr tcp;
+	} packet = { 0 };
+	struct {
+		uint32_t source, destination;
+		uint8_t zero, protocol;
+		uint16_t len;
+	} pseudo = { from->sin_addr.s_addr, to->sin_addr.s_addr, 0, IPPROTO_TCP, htons(sizeof(packet.tcp)) };
+	uint32_t sum = 0;
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+
+	packet.ip = (struct iphdr){ .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_TCP, .saddr = from->sin_addr.s_addr,
+		.daddr = to->sin_addr.s_addr, .tot_len = htons(sizeof(packet)) };
+	packet.tcp = (struct tcphdr){ .source = from->sin_port, .dest = to->sin_port, .seq = htonl(0x12345678), .ack = 1,
+		.ack_seq = htonl(0x9abcdef0), .doff = 5, .window = htons(1000) };
+	for (size_t i = 0; i < sizeof(pseudo); i += 2)
+		sum += (uint32_t)((const uint8_t *)&pseudo)[i] << 8 | ((const uint8_t *)&pseudo)[i + 1];
+	packet.tcp.check = checksum(&packet.tcp, sizeof(packet.tcp), sum);
+	if (sendto(fd, &packet, sizeof(packet), 0, (const struct sockaddr *)to, sizeof(*to)) < 0)
+		perror("raw");
+	close(fd);
+}
+
+static int boom(const char *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 10) < 0)
+		return 1;
+	for (;;) {
+		struct sockaddr_in from, self;
+		socklen_t len = sizeof(from), self_len = sizeof(self);
+		int conn = accept(fd, (struct sockaddr *)&from, &len);
+
+		if (conn < 0 || getsockname(conn, (struct sockaddr *)&self, &self_len) < 0)
+			return 1;
+		send_stray(&self, &from);
+		usleep(300000);
+		if (send(conn, "ok\n", 3, MSG_NOSIGNAL) < 0)
+			perror("send");
+		close(conn);
+	}
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "boom") == 0)
+		return boom(argv[2]);
 	if (argc >= 4 && strcmp(argv[1], "serve") == 0)
 		return serve(argc, argv);
 	if (argc >= 5 && strcmp(argv[1], "ask") == 0)
