@@ -127,7 +127,7 @@ START_TEST(shared_pid)
 
 	s->shared_pid = true;
 	struct pod_monitor *m = fx_start_pod(s);
-	struct launch *a = fx_container(s, "exec sleep 1000"), *b = fx_container(s, "ps -o pid,comm | grep -E 'sleep|init' | tr -s ' '; kill $(pidof sleep); (sleep 0.05 &); sleep 0.2");
+	struct launch *a = fx_container(s, "exec sleep 1000"), *b = fx_container(s, "until pidof sleep >/dev/null; do usleep 10000; done; ps -o pid,comm | grep -E 'sleep|init' | tr -s ' '; kill $(pidof sleep); (sleep 0.05 &); sleep 0.2");
 
 	a->pid = b->pid = LAUNCH_NS_POD;
 	fx_start(m, a);
