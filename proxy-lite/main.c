@@ -4,6 +4,7 @@
 #include "common/sys/notify.h"
 #include "proxy-lite.opts.h"
 #include "proxy-lite/admin/report.h"
+#include "proxy-lite/config.h"
 #include "proxy-lite/health/serve.h"
 #include "proxy-lite/proxy.h"
 
@@ -14,6 +15,8 @@
 #include <sys/un.h>
 
 DEFINE_CLEANUP(struct option_values *, option_values_free)
+
+static const char synopsis[] = "[--name=value ...] [dump | explain ADDRESS:PORT[/PROTOCOL]]";
 
 enum { ANSWER_MAX = 256 * 1024 * 1024 };
 
@@ -117,6 +120,12 @@ static int parse_options(const struct option_values *values, struct proxy_option
 
 	if (r < 0 || (r = parse_local_mode(values, ret, err)) < 0)
 		return r;
+	ret->config = option_string(values, "config");
+	ret->kubeconfig = option_string(values, "kubeconfig");
+	if (str_empty(ret->kubeconfig))
+		ret->kubeconfig = NULL;
+	if (ret->kubeconfig && option_given(values, "api-socket"))
+		return error_set(err, ERROR_INVALID, "--kubeconfig and --api-socket exclude each other");
 	if ((r = sock_address_parse(option_string(values, "api-socket"), &ret->api, err)) < 0)
 		return error_prefix(err, "--api-socket");
 	if (!ret->api.is_unix)
@@ -303,8 +312,30 @@ static int run_daemon(const struct option_values *values, struct proxy_options *
 	return 0;
 }
 
+/* Puts what the configuration file says in front of the command line, which goes before it, and parses again. */
+static int apply_config(int argc, char **argv, int *rest, struct option_values **values, struct strv *merged, struct error *err)
+{
+	struct option_values *again;
+	int r;
+
+	strv_add(merged, argv[0]);
+	r = config_read(option_string(*values, "config"), *values, merged, err);
+	if (r < 0)
+		return r;
+	for (int i = 1; i < argc; i++)
+		strv_add(merged, argv[i]);
+	r = options_parse(proxy_lite_options, "proxy-lite", synopsis, (int)merged->n, merged->v, rest, &again, err);
+	if (r < 0)
+		return error_prefix(err, "with configuration %s", option_string(*values, "config"));
+	*rest -= (int)merged->n - argc;
+	option_values_free(*values);
+	*values = again;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	_cleanup_(strv_done) struct strv merged = STRV_INIT;
 	_cleanup_(option_values_free_p) struct option_values *values = NULL;
 	_cleanup_free_ char *name = NULL;
 	struct proxy_options options = { 0 };
@@ -312,8 +343,9 @@ int main(int argc, char **argv)
 	int rest, level, r;
 
 	log_init("proxy-lite", LOG_LEVEL_INFO);
-	r = options_parse(proxy_lite_options, "proxy-lite", "[--name=value ...] [dump | explain ADDRESS:PORT[/PROTOCOL]]", argc,
-		argv, &rest, &values, &err);
+	r = options_parse(proxy_lite_options, "proxy-lite", synopsis, argc, argv, &rest, &values, &err);
+	if (r == 0 && !str_empty(option_string(values, "config")))
+		r = apply_config(argc, argv, &rest, &values, &merged, &err);
 	if (r == 0) {
 		level = log_level_parse(option_string(values, "log-level"));
 		if (level < 0)

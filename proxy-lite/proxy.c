@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum {
 	ADDRESS_SETTLE_MS = 100,
@@ -227,11 +229,34 @@ static void on_monitor(uv_poll_t *poll, int status, int events)
 		repair(p, news.who[0] ? news.who : news.touched ? "unknown" : "", news.pid);
 }
 
+static struct timespec file_stamp(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){ 0 };
+}
+
+/* Like kube-proxy: the whole configuration is read by a new process. */
+static void check_config(struct proxy *p)
+{
+	struct timespec now = file_stamp(p->options.config);
+
+	if (now.tv_sec == p->config_stamp.tv_sec && now.tv_nsec == p->config_stamp.tv_nsec)
+		return;
+	if (now.tv_sec == 0)
+		return; /* between two versions */
+	log_info("configuration %s has changed: ending, to be started again", p->options.config);
+	p->config_stamp = now;
+	raise(SIGTERM);
+}
+
 static void on_check_timer(uv_timer_t *timer)
 {
 	struct proxy *p = timer->data;
 	struct monitor_news news;
 
+	check_config(p);
+	watch_refresh(p->watch);
 	if (!p->synced_once || !p->sync.loaded)
 		return;
 	/* First what is in the queue: it may explain the generation. */
@@ -316,6 +341,7 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 	if (p->options.base.pods_interface)
 		p->options.base.pods_interface = p->options.pods_interface;
 	p->started_ms = clock_realtime_ns() / 1000000;
+	p->config_stamp = file_stamp(p->options.config);
 	services_init(&p->services, &p->options.node);
 	problems_init(&p->services.problems, on_problem, p);
 	if ((r = sync_init(&p->sync, &p->options.base, &p->services, err)) < 0 ||
@@ -329,8 +355,8 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 		return r;
 	uv_timer_start(&p->check_timer, on_check_timer, p->options.check_ms, p->options.check_ms);
 	p->checks = checks_new(loop, &p->services);
-	p->watch = watch_start(loop, &(struct watch_options){ options->api, &p->services, on_changed, on_node, p });
-	return 0;
+	return watch_start(loop,
+		&(struct watch_options){ options->api, options->kubeconfig, &p->services, on_changed, on_node, p }, &p->watch, err);
 }
 
 static void on_closed(uv_handle_t *handle)

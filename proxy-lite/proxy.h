@@ -16,7 +16,9 @@ struct proxy_options {
 	struct base_config base;
 	char pods_interface[20]; /* what base.pods_interface points to in the options given to proxy_start() */
 	struct node_identity node;
-	struct sock_address api;
+	struct sock_address api; /* a Unix socket, unless there is a: */
+	const char *kubeconfig;  /* path, borrowed */
+	const char *config;      /* configuration file to look after, borrowed; NULL: none */
 	struct address_choice node_addresses; /* ownership goes over */
 	bool pods_of_node;                    /* the pods' ranges are those of our Node */
 	uint64_t min_sync_ms;                 /* shortest time between two transactions */
@@ -31,6 +33,7 @@ struct proxy {
 	struct watch *watch;
 	struct checks *checks;
 	struct node_state node;
+	struct timespec config_stamp; /* of the configuration file */
 	struct netlink addresses;
 	uv_poll_t monitor_poll, address_poll;
 	uv_timer_t sync_timer, check_timer, flow_timer, collect_timer, address_timer;

@@ -2,10 +2,13 @@
 #include "proxy-lite/watch/watch.h"
 
 #include "common/base/log.h"
+#include "common/kube/kubeconfig.h"
 #include "common/kube/list_watch.h"
+#include "common/net/tls.h"
 #include "proxy-lite/watch/events.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 struct source {
 	struct watch *watch;
@@ -20,6 +23,9 @@ struct source {
 struct watch {
 	struct watch_options options;
 	uv_loop_t *loop;
+	struct kubeconfig config; /* empty without one */
+	uint64_t stamp;           /* of its files when they were read */
+	struct tls_client *tls;
 	struct http_client *client;
 	struct events *events;
 	struct source sources[2];
@@ -165,21 +171,141 @@ static void start_source(struct watch *w, enum object_kind kind)
 						  .on_state = state });
 }
 
-struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options)
+/* ---- the API server ---- */
+
+/* Changes when one of the files does. */
+static uint64_t files_stamp(const struct strv *files)
+{
+	uint64_t stamp = files->n;
+
+	for (size_t i = 0; i < files->n; i++) {
+		struct stat st;
+
+		if (stat(files->v[i], &st) < 0)
+			continue;
+		stamp = stamp * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_size +
+			st.st_ino;
+	}
+	return stamp;
+}
+
+static int make_client(struct watch *w, const struct kubeconfig *config, struct tls_client **ret_tls,
+	struct http_client **ret_client, struct error *err)
+{
+	struct http_client_options options = { .address = config->address, .host = config->host, .bearer = config->token };
+	int r;
+
+	*ret_tls = NULL;
+	if (config->tls) {
+		r = tls_client_new(config->ca_pem, config->cert_pem, config->key_pem, config->server_name, ret_tls, err);
+		if (r < 0)
+			return error_prefix(err, "kubeconfig %s", w->options.kubeconfig);
+		options.tls = *ret_tls;
+	}
+	*ret_client = http_client_new(w->loop, &options);
+	return 0;
+}
+
+static int open_client(struct watch *w, struct error *err)
+{
+	int r;
+
+	if (!w->options.kubeconfig) {
+		w->client = http_client_new(w->loop,
+			&(struct http_client_options){ .address = w->options.address, .host = "kubernetes" });
+		return 0;
+	}
+	r = kubeconfig_load(w->options.kubeconfig, &w->config, err);
+	if (r < 0)
+		return r;
+	w->stamp = files_stamp(&w->config.files);
+	return make_client(w, &w->config, &w->tls, &w->client, err);
+}
+
+static void start_all(struct watch *w)
+{
+	w->events = events_new(w->client, w->options.services->node.name);
+	for (int kind = 0; kind < 2; kind++)
+		start_source(w, (enum object_kind)kind);
+	start_node(w, w->loop);
+}
+
+static void stop_all(struct watch *w)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		list_watch_stop(w->sources[kind].lw);
+		w->sources[kind].listing = false;
+	}
+	list_watch_stop(w->node_lw);
+	http_client_free(w->client);
+	tls_client_free(w->tls);
+	events_free(w->events);
+}
+
+static bool config_equal(const struct kubeconfig *a, const struct kubeconfig *b)
+{
+	return a->address.len == b->address.len && memcmp(&a->address.storage, &b->address.storage, a->address.len) == 0 &&
+	       a->tls == b->tls && str_eq(a->host, b->host) && str_eq(a->server_name, b->server_name) &&
+	       str_eq(a->ca_pem, b->ca_pem) && str_eq(a->cert_pem, b->cert_pem) && str_eq(a->key_pem, b->key_pem) &&
+	       str_eq(a->token, b->token);
+}
+
+void watch_refresh(struct watch *w)
+{
+	struct kubeconfig config = { 0 };
+	struct error err = ERROR_INIT;
+	struct tls_client *tls;
+	struct http_client *client;
+	uint64_t stamp;
+
+	if (!w->options.kubeconfig)
+		return;
+	stamp = files_stamp(&w->config.files);
+	if (stamp == w->stamp && !watch_trouble(w))
+		return;
+	w->stamp = stamp;
+	if (kubeconfig_load(w->options.kubeconfig, &config, &err) < 0) {
+		log_warning("%s; the old one stays in use", err.text);
+		return;
+	}
+	if (config_equal(&config, &w->config)) {
+		kubeconfig_done(&config);
+		return;
+	}
+	if (make_client(w, &config, &tls, &client, &err) < 0) {
+		log_warning("%s; the old one stays in use", err.text);
+		kubeconfig_done(&config);
+		return;
+	}
+	log_info("kubeconfig %s has changed: connecting anew", w->options.kubeconfig);
+	stop_all(w);
+	kubeconfig_done(&w->config);
+	w->config = config;
+	w->tls = tls;
+	w->client = client;
+	start_all(w);
+}
+
+int watch_start(uv_loop_t *loop, const struct watch_options *options, struct watch **ret, struct error *err)
 {
 	static const char *const names[] = { [OBJECT_SERVICE] = "Services", [OBJECT_SLICE] = "EndpointSlices" };
 	struct watch *w = xnew(struct watch);
+	int r;
 
 	w->options = *options;
 	w->loop = loop;
-	w->client = http_client_new(loop, &(struct http_client_options){ .address = options->address, .host = "kubernetes" });
-	w->events = events_new(w->client, options->services->node.name);
-	for (int kind = 0; kind < 2; kind++) {
+	for (int kind = 0; kind < 2; kind++)
 		w->sources[kind] = (struct source){ .watch = w, .kind = (enum object_kind)kind, .name = names[kind] };
-		start_source(w, (enum object_kind)kind);
+	r = open_client(w, err);
+	if (r < 0) {
+		tls_client_free(w->tls);
+		kubeconfig_done(&w->config);
+		free(w);
+		return r;
 	}
-	start_node(w, loop);
-	return w;
+	start_all(w);
+	*ret = w;
+	return 0;
 }
 
 void watch_relist_slices(struct watch *w)
@@ -193,11 +319,8 @@ void watch_stop(struct watch *w)
 {
 	if (!w)
 		return;
-	for (int kind = 0; kind < 2; kind++)
-		list_watch_stop(w->sources[kind].lw);
-	list_watch_stop(w->node_lw);
-	http_client_free(w->client);
-	events_free(w->events);
+	stop_all(w);
+	kubeconfig_done(&w->config);
 	free(w);
 }
 

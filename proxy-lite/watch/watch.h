@@ -13,7 +13,8 @@
 struct watch;
 
 struct watch_options {
-	struct sock_address address; /* of the API */
+	struct sock_address address; /* of the API, a Unix socket; unless there is a: */
+	const char *kubeconfig;      /* path, borrowed; NULL: none */
 	struct services *services;   /* borrowed, with its node identity */
 	/* Something that matters changed, or a list came to its end. */
 	void (*changed)(void *data);
@@ -22,7 +23,10 @@ struct watch_options {
 	void *data;
 };
 
-struct watch *watch_start(uv_loop_t *loop, const struct watch_options *options);
+int watch_start(uv_loop_t *loop, const struct watch_options *options, struct watch **ret, struct error *err) MUST_USE;
+/* Reads the kubeconfig again if it, or a file that it names, has changed (certificates and tokens rotate), or while the
+ * API is out of reach (its name may have moved); connects anew if that makes a difference. Call it now and then. */
+void watch_refresh(struct watch *watch);
 void watch_stop(struct watch *watch);
 /* Reads all EndpointSlices again, for when the node identity of the services has changed. */
 void watch_relist_slices(struct watch *watch);

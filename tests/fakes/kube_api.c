@@ -1,7 +1,10 @@
 /*
  * kube_api.c - purpose: a Kubernetes API server for tests: lists and watches of objects that lie in files.
  *
- *	kube_api ADDRESS DIRECTORY
+ *	kube_api ADDRESS DIRECTORY [tls]
+ *
+ * With "tls" it makes itself a CA and certificates, and leaves DIRECTORY/kubeconfig, client.pem and client.key for its
+ * clients; they must show the certificate. If there is a file DIRECTORY/token, requests must bear its first line.
  *
  * The .json files in DIRECTORY/{services,endpointslices,nodes,servicecidrs} hold one object each; files may come, change and go
  * (write beside and rename). Events that are posted are appended to DIRECTORY/events. A file DIRECTORY/fault makes the server misbehave, by its first word:
@@ -15,6 +18,7 @@
 #include "common/base/map.h"
 #include "common/base/str.h"
 #include "common/net/http_server.h"
+#include "common/net/tls.h"
 #include "common/sys/file.h"
 
 #include <dirent.h>
@@ -229,12 +233,65 @@ static void keep_event(struct http_exchange *x, const struct http_request *reque
 	http_respond(x, 201, "application/json", request->body, request->body_len);
 }
 
+static bool authorized(const struct http_exchange *x)
+{
+	_cleanup_free_ char *path = xasprintf("%s/token", api.directory), *token = NULL, *want = NULL;
+	const char *got = http_header(x, "Authorization");
+
+	if (file_read(AT_FDCWD, path, 4096, &token, NULL, NULL) < 0)
+		return true;
+	token[strcspn(token, "\n")] = '\0';
+	want = xasprintf("Bearer %s", token);
+	return str_eq(got, want);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	_cleanup_free_ char *path = xasprintf("%s/%s", api.directory, name);
+	struct error err = ERROR_INIT;
+
+	if (file_replace(AT_FDCWD, path, text, strlen(text), 0600, &err) < 0)
+		log_error("%s", err.text);
+}
+
+/* Certificates for ADDRESS, which is 127.0.0.1:PORT. */
+static struct tls_server *make_tls(const char *address)
+{
+	char *ca = NULL, *ca_key = NULL, *cert = NULL, *key = NULL, *client = NULL, *client_key = NULL;
+	_cleanup_(str_done) struct str config = STR_INIT;
+	struct tls_server *server = NULL;
+	struct error err = ERROR_INIT;
+
+	if (tls_make_cert(NULL, NULL, "fake CA", NULL, NULL, false, 1, &ca, &ca_key, &err) < 0 ||
+		tls_make_cert(ca, ca_key, "kubernetes", NULL, "127.0.0.1,localhost", false, 1, &cert, &key, &err) < 0 ||
+		tls_make_cert(ca, ca_key, "system:kube-proxy", NULL, NULL, true, 1, &client, &client_key, &err) < 0 ||
+		tls_server_new(cert, key, ca, &server, &err) < 0) {
+		log_error("%s", err.text);
+		exit(1);
+	}
+	write_file("ca.pem", ca);
+	write_file("client.pem", client);
+	write_file("client.key", client_key);
+	str_addf(&config,
+		"apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    server: https://%s\n"
+		"    certificate-authority: ca.pem\nusers:\n- name: u\n  user:\n    client-certificate: client.pem\n"
+		"    client-key: client.key\n    tokenFile: token\ncontexts:\n- name: x\n  context: {cluster: c, user: u}\n"
+		"current-context: x\n",
+		address);
+	write_file("kubeconfig", config.buf);
+	return server;
+}
+
 static void handle(void *context, struct http_exchange *x, const struct http_request *request)
 {
 	_cleanup_free_ char *fault = read_fault(), *watch = http_query(x, "watch");
 	bool watching = watch && (strcmp(watch, "1") == 0 || strcmp(watch, "true") == 0);
 
 	(void)context;
+	if (!authorized(x)) {
+		http_respond(x, 401, "application/json", "{\"kind\":\"Status\",\"code\":401}", 28);
+		return;
+	}
 	if (strcmp(fault, "down") == 0) {
 		http_respond(x, 503, "text/plain", "down", 4);
 		return;
@@ -285,7 +342,7 @@ int main(int argc, char **argv)
 	int fd, notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	const uint32_t mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
 
-	if (argc != 3)
+	if (argc < 3 || argc > 4)
 		return 2;
 	log_init("kube_api", LOG_LEVEL_INFO);
 	api.directory = argv[2];
@@ -303,7 +360,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	uv_loop_init(&api.loop);
-	http_server_new(&api.loop, fd, NULL, 65536, handle, NULL);
+	http_server_new(&api.loop, fd, argc == 4 ? make_tls(argv[1]) : NULL, 65536, handle, NULL);
 	uv_poll_init(&api.loop, &poll, notify);
 	poll.data = &notify;
 	uv_poll_start(&poll, UV_READABLE, on_inotify);

@@ -72,12 +72,11 @@ pod() { # pod NAME LAST-NUMBER
 	at "$1" ip route add default via 10.88.0.1
 	at "$1" ip -6 route add default via fd00:88::1
 }
-serve() { # serve NAMESPACE PROTOCOL:PORT...
-	if [ "$1" = node ]; then "$fakes/net_peer" serve "$@" & else
-		nsenter --net="/proc/${ns[$1]}/ns/net" "$fakes/net_peer" serve "$@" &
-	fi
+spawn() { # spawn NAMESPACE COMMAND...: in the background, until the end; the pid is the command's own
+	nsenter --net="/proc/${ns[$1]}/ns/net" "${@:2}" &
 	pids+=($!)
 }
+serve() { spawn "$1" "$fakes/net_peer" serve "$@"; } # serve NAMESPACE PROTOCOL:PORT...
 node_network() {
 	ip link set lo up
 	echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad # an address is not used while it is looked for

@@ -226,10 +226,8 @@ dns_ends='{"name":"dns","protocol":"UDP","port":5353}'
 service dns NodePort 10.96.0.9 "$dns,\"nodePort\":30053}"
 slice dns-4 dns "$dns_ends" 10.88.0.11
 soon 3 gives a who d udp 10.96.0.9 53
-at d "$fakes/net_peer" stream 10.96.0.9 53 30000 >"$dir/stream" &
-pids+=($!)
-at outside "$fakes/net_peer" stream 192.0.2.2 30053 30000 >"$dir/stream.out" &
-pids+=($!)
+spawn d "$fakes/net_peer" stream 10.96.0.9 53 30000 >"$dir/stream"
+spawn outside "$fakes/net_peer" stream 192.0.2.2 30053 30000 >"$dir/stream.out"
 until_line() { soon "$1" sh -c "tail -n 1 '$2' | grep -q '$3'"; }
 check "UDP flow to the first endpoint" until_line 6 "$dir/stream" '^a '
 proxy_stop
