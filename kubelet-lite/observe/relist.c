@@ -14,6 +14,7 @@ struct relist {
 	uv_timer_t status_timer; /* next Status, and next try of the event stream */
 	uint64_t period_ms;
 	bool no_events; /* the runtime has none */
+	bool named;     /* it has said its name */
 	bool listing;
 	bool again;
 	bool stopped;
@@ -329,6 +330,7 @@ static void on_version(void *data, const struct error *status, const void *reply
 		free(r->node->runtime_version);
 		r->node->runtime_name = xstrdup(v->runtime_name);
 		r->node->runtime_version = xstrdup(v->runtime_version);
+		r->named = true;
 	}
 	maybe_free(r);
 }
@@ -354,10 +356,14 @@ static void ask_status(struct relist *r)
 
 	if (r->stopped)
 		return;
-	if (!r->events && !r->no_events) {
+	/* Container ids begin with the runtime's name: it is asked for until it is known. */
+	if (!r->named || (!r->events && !r->no_events)) {
 		version.version = (char *)"v1";
-		r->calls += 3;
+		r->calls++;
 		cri_call(r->node->cri, CRI_VERSION, &version, 0, on_version, r);
+	}
+	if (!r->events && !r->no_events) {
+		r->calls += 2;
 		cri_call(r->node->cri, CRI_RUNTIME_CONFIG, &config, 0, on_config, r);
 		r->events = cri_events(r->node->cri, on_event, on_events_end, r);
 	}

@@ -30,6 +30,13 @@ for d in runtime kubelet proxy; do
 		service_ip web >"$node_dir/ip"
 	done
 done
+kill_daemon runtime TERM
+kill_daemon kubelet TERM
+start_kubelet
+sleep 2
+start_runtime
+check "kubelet started before the runtime: pods are ready" until_true 40 both_ready
+check "kubelet started before the runtime: the same containers, by the same ids" until_true 10 same_containers
 rm "$node_dir"/manifests/web-2.yaml
 check "a removed manifest's pod goes" until_true 30 pod_absent web-2
 check "the Service goes on with the other pod" until_true 10 page "$(service_ip web)"
