@@ -38,3 +38,6 @@ check check-integration: $(B)/tests/unit/runtime-lite/image/store_tool
 # Fuzzers of what images bring.
 $(B)/tests/fuzz/image_%: $(B)/tests/fuzz/image_%.o $(patsubst %.c,$(B)/%.o,$(wildcard runtime-lite/image/*.c)) $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common) zlib libzstd) -lm -lpthread
+# And of what streaming clients send.
+$(B)/tests/fuzz/stream_%: $(B)/tests/fuzz/stream_%.o $(patsubst %,$(B)/runtime-lite/stream/%.o,channels forward forward_channels forward_spdy session session_spdy session_websocket) $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common)) -lm

@@ -32,8 +32,10 @@ static int decode(struct channels *c, struct bytes *data, bool last, struct erro
 	whole = c->text.len / 4 * 4;
 	c->n_rest = c->text.len - whole;
 	memcpy(c->rest, str_get(&c->text) + whole, c->n_rest);
-	if ((last && c->n_rest) || base64_decode(str_get(&c->text), whole, &raw, &len) < 0)
+	if ((last && c->n_rest) || base64_decode(str_get(&c->text), whole, &raw, &len) < 0) {
+		websocket_close(c->ws, WEBSOCKET_PROTOCOL_ERROR, "a message is not base64");
 		return error_set(err, ERROR_INVALID, "WebSocket: a message is not base64");
+	}
 	str_add_bytes(&c->decoded, raw ? raw : "", len);
 	*data = (struct bytes){ str_get(&c->decoded), c->decoded.len };
 	return 0;

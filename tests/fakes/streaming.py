@@ -434,10 +434,10 @@ class RpcError(Exception):
         self.code = code
 
 
-def call(sock, method, message, times=1):
+def call(sock, method, message):
     return subprocess.run(["curl", "-s", "--http2-prior-knowledge", "--unix-socket", sock, "-D", "/dev/stderr", "-H", "te: trailers",
                            "-H", "content-type: application/grpc", "--data-binary", "@-"] +
-                          ["http://localhost/runtime.v1.RuntimeService/" + method] * times,
+                          ["http://localhost/runtime.v1.RuntimeService/" + method],
                           input=b"\0" + struct.pack(">I", len(message)) + message, capture_output=True)
 
 
