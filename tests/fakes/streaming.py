@@ -31,11 +31,12 @@ class Closed(Exception):
 
 def connect(url, headers, method="GET", receive_buffer=0):
     """An upgraded connection: socket, headers of the answer (lower case, lists), what came after them."""
-    u = urllib.parse.urlsplit(url)
-    s = socket.socket(socket.AF_INET6 if ":" in u.hostname else socket.AF_INET)
+    path, _, rest = url.partition("|") if url.startswith("/") else ("", "", url) # "/run/x.sock|http://localhost/..."
+    u = urllib.parse.urlsplit(rest)
+    s = socket.socket(socket.AF_UNIX if path else socket.AF_INET6 if ":" in u.hostname else socket.AF_INET)
     if receive_buffer:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    s.connect((u.hostname, u.port))
+    s.connect(path or (u.hostname, u.port))
     if u.scheme == "https":
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -89,10 +90,10 @@ class Bytes:
 
 
 class WebSocket:
-    def __init__(self, url, protocols, receive_buffer=0):
+    def __init__(self, url, protocols, receive_buffer=0, more=()):
         key = base64.b64encode(os.urandom(16)).decode()
         headers = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-                   ("Sec-WebSocket-Key", key)] + [("Sec-WebSocket-Protocol", p) for p in protocols]
+                   ("Sec-WebSocket-Key", key)] + [("Sec-WebSocket-Protocol", p) for p in protocols] + list(more)
         s, answer, rest = connect(url, headers, receive_buffer=receive_buffer)
         want = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
         assert answer["sec-websocket-accept"] == [want], answer
@@ -219,13 +220,13 @@ class Tunnel:
 class Session:
     """An exec or attach. out, err, status (bytes) grow as they come; run() reads to the end."""
     def __init__(self, url, carrier="spdy", version=None, stdin=False, stdout=True, stderr=True, tty=False, method="POST",
-                 receive_buffer=0):
+                 receive_buffer=0, more=()):
         self.out, self.err, self.status, self.carrier = bytearray(), bytearray(), bytearray(), carrier
         self.ended, self.pause, self.on_output, self.replies = set(), 0, None, set()
         if carrier == "spdy":
             version = "v4.channel.k8s.io" if version is None else version
             headers = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")]
-            headers += [("X-Stream-Protocol-Version", v) for v in ([version] if version else [])]
+            headers += [("X-Stream-Protocol-Version", v) for v in ([version] if version else [])] + list(more)
             s, answer, rest = connect(url, headers, method, receive_buffer)
             self.protocol = answer.get("x-stream-protocol-version", [""])[0]
             self.spdy = Spdy(Bytes(s, rest))
@@ -236,7 +237,7 @@ class Session:
                     self.ids[name] = self.spdy.open(streamtype=name)
         else:
             version = "v5.channel.k8s.io" if version is None else version
-            self.ws = WebSocket(url, [version] if version else [], receive_buffer)
+            self.ws = WebSocket(url, [version] if version else [], receive_buffer, more)
             self.protocol = self.ws.protocol
             self.base64 = "base64" in version
 
@@ -339,12 +340,12 @@ class Session:
 
 class Forward:
     """Port-forward; pair() gives one connection. A thread reads."""
-    def __init__(self, url, tunnel=False):
+    def __init__(self, url, tunnel=False, more=()):
         if tunnel:
-            self.spdy = Spdy(Tunnel(WebSocket(url, ["SPDY/3.1+portforward.k8s.io"])))
+            self.spdy = Spdy(Tunnel(WebSocket(url, ["SPDY/3.1+portforward.k8s.io"], more=more)))
         else:
             s, answer, rest = connect(url, [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"),
-                                            ("X-Stream-Protocol-Version", "portforward.k8s.io")], "POST")
+                                            ("X-Stream-Protocol-Version", "portforward.k8s.io")] + list(more), "POST")
             self.spdy = Spdy(Bytes(s, rest))
         self.queues, self.requests, self.alive = {}, 0, True
         threading.Thread(target=self.reader, daemon=True).start()
