@@ -199,15 +199,25 @@ static void take_terminal(int terminal, struct pump *pumps, size_t n)
 	}
 }
 
-/* From the request to the exit. */
+/* From the request to the exit. A monitor that hangs is not waited for, whatever the time-out: closing the connection
+ * kills what it may start when it goes on. */
 static int wait_exit(int conn, const struct exec_spec *spec, uint64_t deadline_ns, struct pump *pumps, size_t n, int *terminal,
 	struct exec_result *ret, struct error *err)
 {
+	uint64_t start_ns = clock_monotonic_ns() + (uint64_t)CLIENT_TIMEOUT_MS * 1000000;
+	bool started = false;
+
+	if (deadline_ns && deadline_ns < start_ns)
+		start_ns = deadline_ns;
 	for (;;) {
 		struct monitor_reply reply;
 
-		if (pump_until(conn, spec, pumps, n, deadline_ns) == 0)
+		if (pump_until(conn, spec, pumps, n, started ? deadline_ns : start_ns) == 0) {
+			if (!started && start_ns != deadline_ns && !is_cancelled(spec))
+				return error_set(err, ERROR_DEADLINE, "command \"%s\": the pod's monitor has not started it within %d s",
+					spec->args.v[0], CLIENT_TIMEOUT_MS / 1000);
 			return timed_out(conn, spec, ret, err);
+		}
 		int r = client_receive(conn, 0, &reply, *terminal < 0 ? terminal : NULL, err);
 
 		if (r < 0)
@@ -216,6 +226,7 @@ static int wait_exit(int conn, const struct exec_spec *spec, uint64_t deadline_n
 			*ret = (struct exec_result){ .status = reply.status };
 			return 0;
 		}
+		started = true;
 		if (*terminal >= 0)
 			take_terminal(*terminal, pumps, n);
 	}

@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/net/job.h"
+#include "runtime-lite/engine/client.h"
 #include "runtime-lite/stream/stdio.h"
 #include "runtime-lite/stream/task.h"
 
@@ -20,6 +21,7 @@ struct exec {
 	struct stream_request *request;
 	struct container *container;
 	struct stdio *stdio; /* NULL: closed */
+	uv_timer_t timer;    /* for a monitor that hangs: until it says that the command runs */
 	bool begun;	     /* the command was asked for */
 	bool working;
 	/* of the job; not looked at while it works (container, too) */
@@ -29,6 +31,11 @@ struct exec {
 	int result;
 };
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
 static void exec_free(struct exec *e)
 {
 	if (e->stdio || e->working)
@@ -36,7 +43,7 @@ static void exec_free(struct exec *e)
 	task_end(&e->task);
 	container_unref(e->container);
 	stream_request_free(e->request);
-	free(e);
+	uv_close((uv_handle_t *)&e->timer, on_timer_closed);
 }
 
 static void close_fd(int *fd)
@@ -95,6 +102,15 @@ static void fail(struct exec *e, const struct error *err)
 	stdio_finish(e->stdio, &(struct session_outcome){ .result = SESSION_FAILURE, .message = text });
 }
 
+static void on_start_late(uv_timer_t *timer)
+{
+	struct exec *e = timer->data;
+	struct error late = ERROR_INIT;
+
+	error_set(&late, ERROR_DEADLINE, "the pod's monitor has not started it within %d s", CLIENT_TIMEOUT_MS / 1000);
+	fail(e, &late);
+}
+
 static void done(struct job *job)
 {
 	struct exec *e = container_of(job, struct exec, job);
@@ -113,6 +129,7 @@ static void done(struct job *job)
 		fail(e, &e->error);
 		return;
 	}
+	uv_timer_start(&e->timer, on_start_late, CLIENT_TIMEOUT_MS, 0);
 	stdio_set_conn(e->stdio, steal_fd(&e->conn));
 	if (e->request->tty)
 		return; /* its terminal comes when it has started */
@@ -144,6 +161,7 @@ static void event(void *data, const struct pod_stream_event *ev)
 	struct exec *e = data;
 	struct error lost = ERROR_INIT;
 
+	uv_timer_stop(&e->timer);
 	switch (ev->kind) {
 	case POD_STREAM_STARTED:
 		if (ev->terminal >= 0)
@@ -180,6 +198,7 @@ static void closed(void *data)
 {
 	struct exec *e = data;
 
+	uv_timer_stop(&e->timer);
 	e->stdio = NULL;
 	exec_free(e);
 }
@@ -198,6 +217,8 @@ void exec_start(const struct task_client *client, struct stream_request *request
 	struct exec *e = xnew(struct exec);
 
 	e->loop = client->loop;
+	uv_timer_init(e->loop, &e->timer);
+	e->timer.data = e;
 	e->store = client->store;
 	e->request = request;
 	e->ours[0] = e->ours[1] = e->ours[2] = e->conn = -1;

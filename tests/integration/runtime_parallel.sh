@@ -49,6 +49,9 @@ extra_pids=()
 kill -CONT "$monitor"
 check "it is served when it goes on" until_true 10 rl exec h true
 kill -STOP "$monitor"
+begin=$(milliseconds)
+fails "an exec without a time-out hears that the monitor hangs" "has not started it within 10 s" rl exec h true
+check "after 10 s" test $(($(milliseconds) - begin)) -lt 14000
 # the first stop hears that the monitor does not answer; kubelet asks again, and that must lead to an end
 rl stop --timeout 0s h >/dev/null 2>&1
 check "a container below a hung monitor can be stopped" timeout 30 "$BUILD/bin/runtime-lite" --listen="unix://$rt_socket" stop --timeout 0s h

@@ -314,6 +314,22 @@ START_TEST(user)
 }
 END_TEST
 
+START_TEST(monitor_hangs)
+{
+	kill(pod_monitor_pid(pod), SIGSTOP);
+	struct output o = exec_in("echo never", 0);
+
+	ck_assert_int_lt(o.r, 0);
+	ck_assert_int_eq(o.error.code, ERROR_DEADLINE);
+	ck_assert_msg(o.seconds > 9 && o.seconds < 12, "%g s", o.seconds);
+	kill(pod_monitor_pid(pod), SIGCONT);
+	output_done(&o);
+	o = exec_in("echo again", 0);
+	ck_assert_msg(o.r == 0, "%s", o.error.text);
+	output_done(&o);
+}
+END_TEST
+
 static void add_tests(TCase *c)
 {
 	tcase_add_loop_test(c, script, 0, ARRAY_LEN(scripts));
@@ -326,6 +342,7 @@ static void add_tests(TCase *c)
 	tcase_add_test(c, ends_with_container);
 	tcase_add_test(c, caller_goes);
 	tcase_add_test(c, parallel);
+	tcase_add_test(c, monitor_hangs);
 	tcase_add_test(c, terminal);
 	tcase_add_test(c, user);
 }
