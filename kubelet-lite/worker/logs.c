@@ -27,8 +27,12 @@ void logs_link(struct pod_worker *w, size_t i, const char *container_id)
 
 	if (strlen(strrchr(link, '/') + 1) > 255)
 		return; /* such a name is none; the log itself is there */
-	if (symlink(target, link) < 0 && errno != EEXIST)
-		log_warning("link %s: %s", link, strerrordesc_np(errno));
+	int r = symlink(target, link) < 0 ? -errno : 0;
+	/* Somebody may have removed the directory since the start. */
+	if (r == -ENOENT && dir_make(w->node->container_logs_dir, 0755, NULL) == 0)
+		r = symlink(target, link) < 0 ? -errno : 0;
+	if (r < 0 && r != -EEXIST)
+		log_warning("link %s: %s", link, strerrordesc_np(-r));
 }
 
 void logs_sweep(struct node *node)

@@ -165,6 +165,7 @@ clean_pods
 
 # Log rotation
 restart_kubelet TERM --container-log-max-size=20k --container-log-max-files=3
+rm -rf "$node_dir/links" # made again
 pod chatty 'i=0; while :; do i=$((i + 1)); echo "line $i of a chatty container that says much the same all day"; [ $((i % 200)) = 0 ] && sleep 1; done' | apply chatty.yaml
 check "a large log is rotated" until_true 40 eval '[ "$(ls "$node_dir"/logs/*chatty*/c | wc -l)" -ge 3 ]'
 sleep 12
