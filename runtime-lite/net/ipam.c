@@ -189,6 +189,16 @@ static struct lease *lease_read(const char *text)
 
 /* ---- files ---- */
 
+static int open_dir(const char *dir, int *ret, struct error *err)
+{
+	int r = dir_make(dir, 0700, err);
+
+	if (r < 0)
+		return r;
+	*ret = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? error_sys(err, errno, "%s", dir) : 0;
+}
+
 /* Beside and renamed, without the syncs of file_replace(): see ipam.h. */
 static int put_file(struct ipam *ipam, const char *name, const char *text, struct error *err)
 {
@@ -205,6 +215,39 @@ static int put_file(struct ipam *ipam, const char *name, const char *text, struc
 		return 0;
 	unlinkat(ipam->dir_fd, temporary, 0);
 	return error_sys(err, r, "%s/%s", ipam->dir, name);
+}
+
+static int put_lease(struct ipam *ipam, const struct lease *lease, struct error *err)
+{
+	_cleanup_(str_done) struct str text = STR_INIT;
+	char name[INET_ADDRSTRLEN];
+
+	lease_write(lease, &text);
+	inet_ntop(AF_INET, &lease->ip, name, sizeof(name));
+	return put_file(ipam, name, str_get(&text), err);
+}
+
+/* Somebody has removed the directory. The leases of the pods that live go into the new one, or the next start would give
+ * their addresses away. */
+static int make_again(struct ipam *ipam, struct error *err)
+{
+	int fd, r = open_dir(ipam->dir, &fd, err);
+
+	if (r < 0)
+		return r;
+	log_warning("made again with %zu leases, because it was removed dir=%s", ipam->n, ipam->dir);
+	close(ipam->dir_fd);
+	ipam->dir_fd = fd;
+	for (size_t i = 0; i < ipam->n && r == 0; i++)
+		r = put_lease(ipam, ipam->leases[i], err);
+	return r;
+}
+
+static bool dir_removed(const struct ipam *ipam)
+{
+	struct stat st;
+
+	return fstat(ipam->dir_fd, &st) == 0 && st.st_nlink == 0;
 }
 
 static void add(struct ipam *ipam, struct lease *lease)
@@ -275,13 +318,10 @@ static int load(struct ipam *ipam, struct error *err)
 int ipam_open(const char *dir, const struct ip_range *range, struct ipam **ret, struct error *err)
 {
 	struct ipam *ipam;
-	int fd, r = dir_make(dir, 0700, err);
+	int fd, r = open_dir(dir, &fd, err);
 
 	if (r < 0)
 		return r;
-	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_sys(err, errno, "%s", dir);
 	ipam = xnew(struct ipam);
 	ipam->dir_fd = fd;
 	ipam->dir = xstrdup(dir);
@@ -435,7 +475,6 @@ int ipam_reserve(struct ipam *ipam, const char *sandbox_id, const struct port_ma
 	const struct lease **ret, struct error *err)
 {
 	_cleanup_(lease_free_p) struct lease *lease = xnew(struct lease);
-	_cleanup_(str_done) struct str text = STR_INIT;
 	char name[INET_ADDRSTRLEN], range[INET6_ADDRSTRLEN + 4];
 	int r;
 
@@ -453,11 +492,12 @@ int ipam_reserve(struct ipam *ipam, const char *sandbox_id, const struct port_ma
 			err, ERROR_EXHAUSTED, "no free address is left in %s (%zu pods have one)", range, ipam->n);
 	lease->sandbox_id = xstrdup(sandbox_id);
 	lease->range = ipam->range;
-	lease_write(lease, &text);
-	inet_ntop(AF_INET, &lease->ip, name, sizeof(name));
-	r = put_file(ipam, name, str_get(&text), err);
+	r = dir_removed(ipam) ? make_again(ipam, err) : 0;
+	if (r == 0)
+		r = put_lease(ipam, lease, err);
 	if (r < 0)
 		return r;
+	inet_ntop(AF_INET, &lease->ip, name, sizeof(name));
 	ipam->last = lease->ip;
 	if (put_file(ipam, "last", name, NULL) < 0) /* only costs the round robin over a restart */
 		log_debug("cannot note the last address dir=%s", ipam->dir);

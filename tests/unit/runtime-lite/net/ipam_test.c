@@ -114,6 +114,18 @@ static const char *reserve(const char *id, const struct port_mapping *ports, siz
 	return inet_ntop(AF_INET, &lease->ip, ip, sizeof(ip));
 }
 
+START_TEST(directory_removed)
+{
+	ck_assert_str_eq(reserve("a", NULL, 0), "10.1.2.2");
+	ck_assert_int_eq(dir_remove(AT_FDCWD, dir, NULL), 0);
+	ck_assert_str_eq(reserve("b", NULL, 0), "10.1.2.3");
+	reopen("10.1.2.0/29");
+	ck_assert_uint_eq(ipam_count(ipam), 2);
+	ck_assert_ptr_nonnull(ipam_find(ipam, "a"));
+	ck_assert_str_eq(reserve("c", NULL, 0), "10.1.2.4");
+}
+END_TEST
+
 START_TEST(round_robin)
 {
 	ck_assert_str_eq(reserve("a", NULL, 0), "10.1.2.2");
@@ -205,6 +217,7 @@ int main(void)
 	tcase_add_loop_test(tc, overlap_case, 0, ARRAY_LEN(overlaps));
 	suite_add_tcase(suite, tc);
 	tcase_add_checked_fixture(leases, setup, teardown);
+	tcase_add_test(leases, directory_removed);
 	tcase_add_test(leases, round_robin);
 	tcase_add_test(leases, host_ports);
 	tcase_add_loop_test(leases, file_case, 0, ARRAY_LEN(files));
