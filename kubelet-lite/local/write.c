@@ -261,6 +261,21 @@ static bool differs(const struct api_call *call, const json_t *tree, const struc
 	return !json_equal(a, b);
 }
 
+/* A pod is what its manifest says, so a change there is a new pod; clients are held to what a cluster lets them change.
+ * Negative: answered. */
+static int check_change(const struct api_call *call, const json_t *complete, const struct object *o)
+{
+	_cleanup_(causes_done) struct causes causes = CAUSES_INIT;
+	_cleanup_json_ json_t *old = object_tree(o);
+
+	if (o->kind == KIND_POD)
+		validate_pod_update(complete, old, &causes);
+	if (causes.n == 0)
+		return 0;
+	reply_invalid(call->exchange, &call->route, o->name, &causes);
+	return -EINVAL;
+}
+
 /* What a dry run shows: the new content as a later version of the object that is there. */
 static void keep_identity(json_t *tree, const struct object *o)
 {
@@ -299,7 +314,7 @@ static void replace(const struct api_call *call, json_t *tree, const struct obje
 		store_status(call, tree);
 		return;
 	}
-	if (check_owner(call, o) < 0 || check_content(call, tree, &complete) < 0)
+	if (check_owner(call, o) < 0 || check_content(call, tree, &complete) < 0 || check_change(call, complete, o) < 0)
 		return;
 	if (is_dry_run(call)) {
 		keep_identity(complete, o);

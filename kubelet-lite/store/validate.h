@@ -26,6 +26,8 @@ char *causes_text(const struct causes *causes) MUST_USE;
 
 /* Names, types and rules. Appends to causes. */
 void validate_object(enum object_kind kind, const json_t *tree, struct causes *causes);
+/* What a client may change of a pod that is there; both with their defaults. A manifest may change anything. */
+void validate_pod_update(const json_t *tree, const json_t *old, struct causes *causes);
 /* Paths of fields that the kind does not have. */
 void validate_unknown(enum object_kind kind, const json_t *tree, struct strv *ret_paths);
 

@@ -360,3 +360,98 @@ void validate_pod(const json_t *tree, struct causes *c)
 			cause_invalid(c, path_of("spec.hostAliases[%zu].ip", i), json_str_at(item, "ip", ""), "must be an IP address");
 	pod_security(spec, c);
 }
+
+/* ---- changes ---- */
+
+/* Takes out members that say nothing: clients whose types are those of Go do not send them back. */
+static void drop_zeroes(json_t *value, int depth)
+{
+	const char *key;
+	json_t *member;
+	void *next;
+	size_t i;
+
+	if (depth > JSON_DEPTH_MAX)
+		return;
+	json_array_foreach (value, i, member)
+		drop_zeroes(member, depth + 1);
+	json_object_foreach_safe (value, next, key, member) {
+		drop_zeroes(member, depth + 1);
+		if (json_is_false(member) || json_is_null(member) || (json_is_integer(member) && json_integer_value(member) == 0) ||
+			(json_is_string(member) && json_string_length(member) == 0) ||
+			(json_is_array(member) && json_array_size(member) == 0) ||
+			(json_is_object(member) && json_object_size(member) == 0))
+			json_object_del(value, key);
+	}
+}
+
+static void copy_member(json_t *to, const json_t *from, const char *key)
+{
+	json_t *value = json_object_get(from, key);
+
+	if (value)
+		json_object_set(to, key, value);
+	else
+		json_object_del(to, key);
+}
+
+static bool tolerations_kept(const json_t *now, const json_t *old)
+{
+	json_t *a, *b;
+	size_t i, k;
+
+	json_array_foreach ((json_t *)old, i, a) {
+		bool found = false;
+
+		json_array_foreach ((json_t *)now, k, b) {
+			_cleanup_json_ json_t *same = json_copy(b);
+
+			copy_member(same, a, "tolerationSeconds");
+			found |= json_equal(same, a);
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* May be set, and made shorter. */
+static bool deadline_allowed(const json_t *now, const json_t *old)
+{
+	int64_t was = json_int_at(old, "activeDeadlineSeconds", INT64_MAX);
+
+	return json_int_at(now, "activeDeadlineSeconds", INT64_MAX) <= was;
+}
+
+void validate_pod_update(const json_t *tree, const json_t *old, struct causes *c)
+{
+	static const char *const lists[] = { "initContainers", "containers" };
+	_cleanup_json_ json_t *now = json_deep_copy(json_object_get(tree, "spec")), *was = json_deep_copy(json_object_get(old, "spec"));
+	json_t *k;
+	size_t i;
+
+	drop_zeroes(now, 0);
+	drop_zeroes(was, 0);
+	for (size_t n = 0; n < ARRAY_LEN(lists); n++) {
+		const json_t *list = json_object_get(was, lists[n]);
+
+		if (json_array_size(list) != json_array_size(json_object_get(now, lists[n]))) {
+			cause_add(c, "FieldValueForbidden", path_of("spec.%s", lists[n]),
+				"Forbidden: pod updates may not add or remove containers");
+			return;
+		}
+		json_array_foreach (json_object_get(now, lists[n]), i, k)
+			copy_member(k, json_array_get(list, i), "image");
+	}
+	if (deadline_allowed(now, was))
+		copy_member(now, was, "activeDeadlineSeconds");
+	if (tolerations_kept(json_object_get(now, "tolerations"), json_object_get(was, "tolerations")))
+		copy_member(now, was, "tolerations");
+	if (json_int_at(was, "terminationGracePeriodSeconds", 0) < 0 && json_int_at(now, "terminationGracePeriodSeconds", 0) == 1)
+		copy_member(now, was, "terminationGracePeriodSeconds");
+	if (!json_equal(now, was))
+		cause_add(c, "FieldValueForbidden", "spec",
+			"Forbidden: pod updates may not change fields other than `spec.containers[*].image`, "
+			"`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing "
+			"tolerations), `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)");
+}

@@ -63,7 +63,10 @@ timeout 20 curl -sN --unix-socket "$api_socket" 'http://localhost/api/v1/namespa
 	jq -r '"\(.type) \(.object.metadata.uid)"' >"$node_dir/replaced" &
 watcher=$!
 sleep 0.3
-api PATCH pods/web -H 'Content-Type: application/strategic-merge-patch+json' -d '{"spec":{"containers":[{"name":"c","command":["sleep","999"]}]}}' >/dev/null
+refused() { api PATCH pods/web -H 'Content-Type: application/strategic-merge-patch+json' -d "$1" | jq -r '"\(.code) \(.reason) \(.details.causes[0].reason) \(.details.causes[0].field)"'; }
+same "another command is refused, as in a cluster" "422 Invalid FieldValueForbidden spec" "$(refused '{"spec":{"containers":[{"name":"c","command":["sleep","999"]}]}}')"
+same "and the node's network" "422 Invalid FieldValueForbidden spec" "$(refused '{"spec":{"hostNetwork":true}}')"
+sed -i 's/sleep 1000/sleep 999/' "$node_dir/manifests/web.yaml" # the manifest may
 other() { [ "$(pod_field web '.status.phase')" = Running ] && [ "$(pod_field web '.metadata.uid')" != "$uid" ]; }
 check "another command is another pod" until_true 20 other
 check "in its own container" [ "$(pod_field web '.status.containerStatuses[0].containerID')" != "$started" ]

@@ -161,6 +161,49 @@ START_TEST(secret_defaults)
 }
 END_TEST
 
+#define SPEC(more) "{'spec':{'containers':[{'name':'c','image':'a:1'}]" more "}}"
+#define FIELDS "spec: Forbidden: pod updates may not change fields other than"
+
+static const struct {
+	const char *old, *tree, *want; /* NULL: allowed */
+} updates[] = {
+	{ SPEC(""), SPEC(""), NULL },
+	{ SPEC(""), "{'spec':{'containers':[{'name':'c','image':'b:2'}]}}", NULL },
+	{ SPEC(",'initContainers':[{'name':'i','image':'a:1'}]"), SPEC(",'initContainers':[{'name':'i','image':'b:1'}]"), NULL },
+	{ SPEC(",'hostNetwork':false"), SPEC(""), NULL },
+	{ SPEC(""), SPEC(",'hostNetwork':true"), FIELDS },
+	{ SPEC(""), "{'spec':{'containers':[{'name':'c','image':'a:1','command':['x']}]}}", FIELDS },
+	{ SPEC(""), "{'spec':{'containers':[{'name':'c','image':'a:1'},{'name':'d','image':'a:1'}]}}",
+		"spec.containers: Forbidden: pod updates may not add or remove containers" },
+	{ SPEC(",'initContainers':[{'name':'i','image':'a:1'}]"), SPEC(""), "spec.initContainers: Forbidden" },
+	{ SPEC(""), SPEC(",'activeDeadlineSeconds':9"), NULL },
+	{ SPEC(",'activeDeadlineSeconds':9"), SPEC(",'activeDeadlineSeconds':8"), NULL },
+	{ SPEC(",'activeDeadlineSeconds':9"), SPEC(",'activeDeadlineSeconds':10"), FIELDS },
+	{ SPEC(",'activeDeadlineSeconds':9"), SPEC(""), FIELDS },
+	{ SPEC(",'tolerations':[{'key':'a','operator':'Exists'}]"),
+		SPEC(",'tolerations':[{'key':'b','operator':'Exists'},{'key':'a','operator':'Exists','tolerationSeconds':5}]"), NULL },
+	{ SPEC(",'tolerations':[{'key':'a','operator':'Exists'}]"), SPEC(",'tolerations':[{'key':'b','operator':'Exists'}]"), FIELDS },
+	{ SPEC(",'terminationGracePeriodSeconds':-1"), SPEC(",'terminationGracePeriodSeconds':1"), NULL },
+	{ SPEC(",'terminationGracePeriodSeconds':30"), SPEC(",'terminationGracePeriodSeconds':1"), FIELDS },
+};
+
+START_TEST(update_case)
+{
+	_cleanup_json_ json_t *old = quoted(updates[_i].old), *tree = quoted(updates[_i].tree);
+	_cleanup_(causes_done) struct causes causes = CAUSES_INIT;
+
+	defaults_apply(KIND_POD, old);
+	defaults_apply(KIND_POD, tree);
+	validate_pod_update(tree, old, &causes);
+	_cleanup_free_ char *text = causes_text(&causes);
+
+	if (!updates[_i].want)
+		ck_assert_msg(causes.n == 0, "%s: %s", updates[_i].tree, text);
+	else
+		ck_assert_msg(strstr(text, updates[_i].want), "%s:\nwant %s\ngot  %s", updates[_i].tree, updates[_i].want, text);
+}
+END_TEST
+
 /* Whatever is thrown at them: no crash. */
 static const char *const odd[] = { "{}", "{'spec':1}", "{'spec':[]}", "{'spec':{'containers':[1,[],null,'x']}}",
 	"{'spec':{'containers':[{'ports':{},'env':[1],'resources':[],'livenessProbe':'x','lifecycle':3}],'volumes':[1,{}]}}",
@@ -185,6 +228,7 @@ int main(void)
 	TCase *t = tcase_create("validate");
 
 	tcase_add_loop_test(t, validate_case, 0, ARRAY_LEN(cases));
+	tcase_add_loop_test(t, update_case, 0, ARRAY_LEN(updates));
 	tcase_add_loop_test(t, pull_policy_case, 0, ARRAY_LEN(pulls));
 	tcase_add_test(t, pod_defaults);
 	tcase_add_test(t, secret_defaults);
