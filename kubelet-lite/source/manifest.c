@@ -92,19 +92,21 @@ static void add_object(struct manifest *m, json_t *tree, const struct slice *sli
 {
 	const char *api_version = json_str_at(tree, "apiVersion", ""), *kind_name = json_str_at(tree, "kind", "");
 	const char *name = json_str_at(tree, "metadata.name", ""), *ns = json_str_at(tree, "metadata.namespace", "");
+	_cleanup_free_ char *where = in_list ? xasprintf("items[%zu]: ", item) : xstrdup("");
 	enum object_kind kind;
 
 	if (!json_is_object(tree)) {
-		problem(m, slice->line, true, "a document must be an object with apiVersion, kind and metadata");
+		problem(m, slice->line, true, "%s%s must be an object with apiVersion, kind and metadata", where,
+			in_list ? "an item" : "a document");
 	} else if (!*api_version || !*kind_name) {
-		problem(m, slice->line, true, "%s is missing", *kind_name ? "apiVersion" : "kind");
+		problem(m, slice->line, true, "%s%s is missing", where, *kind_name ? "apiVersion" : "kind");
 	} else if (!kind_of(api_version, kind_name, &kind) || !kind_info(kind)->writable) {
 		bool foreign = !str_eq(api_version, "v1") && !str_starts(api_version, "discovery.k8s.io/");
 
-		problem(m, slice->line, !foreign, "kind \"%.60s\" of apiVersion \"%.60s\" is not served here; allowed are %s",
-			kind_name, api_version, kinds_writable());
+		problem(m, slice->line, !foreign, "%skind \"%.60s\" of apiVersion \"%.60s\" is not served here; allowed are %s",
+			where, kind_name, api_version, kinds_writable());
 	} else if (!*name) {
-		problem(m, slice->line, true, "%s: metadata.name is missing", kind_name);
+		problem(m, slice->line, true, "%s%s: metadata.name is missing", where, kind_name);
 	} else if (m->n >= MANIFEST_OBJECTS_MAX) {
 		problem(m, slice->line, true, "more than %d objects in one file", MANIFEST_OBJECTS_MAX);
 	} else {
