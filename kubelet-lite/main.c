@@ -23,6 +23,8 @@ struct daemon {
 	uv_signal_t term, interrupt;
 	struct option_values *options;
 	struct strv node_ips;
+	struct quantity log_size;
+	unsigned node_port_min, node_port_max;
 	char *node_name;
 	struct objects *objects;
 	struct file_source *files;
@@ -47,7 +49,7 @@ static char *node_name(const struct option_values *o)
 	return name;
 }
 
-static int parse_ports(const char *text, struct objects_options *ret, struct error *err)
+static int parse_ports(const char *text, struct daemon *ret, struct error *err)
 {
 	char rest;
 
@@ -63,11 +65,11 @@ static int start_objects(struct daemon *d, struct error *err)
 	const struct option_values *o = d->options;
 	struct objects_options options = { .root_dir = option_string(o, "root-dir"),
 		.node_name = d->node_name,
-		.service_cidr = option_string(o, "service-cluster-ip-range") };
-	int r = parse_ports(option_string(o, "service-node-port-range"), &options, err);
+		.service_cidr = option_string(o, "service-cluster-ip-range"),
+		.node_port_min = d->node_port_min,
+		.node_port_max = d->node_port_max };
+	int r = dir_make(options.root_dir, 0755, err);
 
-	if (r == 0)
-		r = dir_make(options.root_dir, 0755, err);
 	if (r == 0)
 		r = objects_new(&d->loop, &options, &d->objects, err);
 	return r;
@@ -102,22 +104,31 @@ static int parse_node_ips(const char *text, struct strv *ret, struct error *err)
 	return 0;
 }
 
-static int start_node(struct daemon *d, struct error *err)
+/* What is wrong with the command line is told before anything is touched. */
+static int check_options(struct daemon *d, struct error *err)
 {
 	const struct option_values *o = d->options;
-	struct quantity log_size;
 	int r = check_range(o, "max-pods", 1, 100000, err);
 
 	if (r == 0)
 		r = check_range(o, "max-parallel-image-pulls", 1, 1000, err);
 	if (r == 0)
 		r = check_range(o, "container-log-max-files", 2, 1000, err);
-	if (r == 0 && quantity_parse(option_string(o, "container-log-max-size"), &log_size, err) < 0)
+	if (r == 0)
+		r = check_range(o, "healthz-port", 0, 65535, err);
+	if (r == 0 && quantity_parse(option_string(o, "container-log-max-size"), &d->log_size, err) < 0)
 		r = error_prefix(err, "--container-log-max-size");
+	if (r == 0)
+		r = parse_ports(option_string(o, "service-node-port-range"), d, err);
 	if (r == 0 && option_string(o, "node-ip"))
 		r = parse_node_ips(option_string(o, "node-ip"), &d->node_ips, err);
-	if (r < 0)
-		return r;
+	return r;
+}
+
+static int start_node(struct daemon *d, struct error *err)
+{
+	const struct option_values *o = d->options;
+
 	return node_start(
 		&(struct node_options){
 			.loop = &d->loop,
@@ -138,7 +149,7 @@ static int start_node(struct daemon *d, struct error *err)
 			.request_timeout_ms = option_duration_ns(o, "runtime-request-timeout") / 1000000,
 			.relist_ms = MAX(option_duration_ns(o, "relist-period") / 1000000, (uint64_t)1000),
 			.max_pulls = (unsigned)option_int(o, "max-parallel-image-pulls"),
-			.log_max_bytes = quantity_value(log_size),
+			.log_max_bytes = quantity_value(d->log_size),
 			.log_max_files = (unsigned)option_int(o, "container-log-max-files"),
 			.unsafe_sysctls = option_list(o, "allowed-unsafe-sysctls"),
 			.seccomp_default = option_bool(o, "seccomp-default"),
@@ -205,10 +216,10 @@ static int start_health(struct daemon *d, struct error *err)
 	const char *bind = option_string(d->options, "healthz-bind-address");
 	int64_t port = option_int(d->options, "healthz-port");
 	struct sock_address address;
-	int fd, r = check_range(d->options, "healthz-port", 0, 65535, err);
+	int fd, r;
 
-	if (r < 0 || port == 0)
-		return r;
+	if (port == 0)
+		return 0;
 	_cleanup_free_ char *text =
 		strchr(bind, ':') ? xasprintf("[%s]:%d", bind, (int)port) : xasprintf("%s:%d", bind, (int)port);
 	r = sock_address_parse(text, &address, err);
@@ -289,9 +300,10 @@ static int start(struct daemon *d, struct error *err)
 	if (r == 0)
 		r = start_node(d, err);
 	if (r == 0)
-		r = start_api(d, err);
-	if (r == 0)
 		r = start_health(d, err);
+	/* Last: its socket is a file, which a start that fails must not leave behind. */
+	if (r == 0)
+		r = start_api(d, err);
 	return r;
 }
 
@@ -311,17 +323,16 @@ int main(int argc, char **argv)
 	tune_memory();
 	log_init("kubelet-lite", LOG_LEVEL_INFO);
 	if (options_parse(kubelet_lite_options, "kubelet-lite", "[--name=value ...]", argc, argv, &rest, &d.options,
-		    &err) < 0) {
-		log_error("%s", err.text);
-		return 1;
-	}
+		    &err) < 0)
+		return options_refuse("kubelet-lite", &err);
 	int level = log_level_parse(option_string(d.options, "log-level"));
-	if (level < 0 || rest < argc) {
-		log_error(level < 0 ? "--log-level=%s: must be one of error, warning, info, debug"
-				    : "unexpected argument \"%s\"",
-			level < 0 ? option_string(d.options, "log-level") : argv[rest]);
-		return 1;
-	}
+	if (level < 0)
+		error_set(&err, ERROR_INVALID, "--log-level=%s: must be one of error, warning, info, debug",
+			option_string(d.options, "log-level"));
+	else if (rest < argc)
+		error_set(&err, ERROR_INVALID, "unexpected argument \"%s\"", argv[rest]);
+	if (err.code != ERROR_OK || check_options(&d, &err) < 0)
+		return options_refuse("kubelet-lite", &err);
 	log_init("kubelet-lite", (enum log_level)level);
 	d.node_name = node_name(d.options);
 	uv_loop_init(&d.loop);

@@ -33,12 +33,6 @@ struct daemon {
 	bool stopping;
 };
 
-static int usage(const struct error *err)
-{
-	fprintf(stderr, "runtime-lite: %s\n", err->text);
-	return 2;
-}
-
 /* Beside build/bin/runtime-lite, or where packages put it. */
 static char *find_libexec(const char *given)
 {
@@ -259,7 +253,7 @@ static int run_command(const struct option_values *values, int argc, char **argv
 
 	if (!admin_known(argv[0])) {
 		error_set(&err, ERROR_INVALID, "unknown command \"%s\"; --help lists all commands", argv[0]);
-		return usage(&err);
+		return options_refuse("runtime-lite", &err);
 	}
 	return admin_run(argc, argv, &admin);
 }
@@ -272,10 +266,10 @@ int main(int argc, char **argv)
 	_cleanup_free_ char *synopsis = admin_synopsis();
 
 	if (options_parse(runtime_lite_options, "runtime-lite", synopsis, argc, argv, &rest, &values, &err) < 0)
-		return usage(&err);
-	int code = 2;
+		return options_refuse("runtime-lite", &err);
+	int code;
 	if (check_values(values, &err) < 0) {
-		code = usage(&err);
+		code = options_refuse("runtime-lite", &err);
 	} else {
 		log_init("runtime-lite", (enum log_level)log_level_parse(option_string(values, "log-level")));
 		code = rest < argc ? run_command(values, argc - rest, argv + rest) : run_daemon(values);

@@ -363,3 +363,9 @@ bool option_given(const struct option_values *values, const char *name)
 {
 	return value_of(values, name)->given;
 }
+
+int options_refuse(const char *program, const struct error *err)
+{
+	fprintf(stderr, "%s: %s\n", program, err->text);
+	return 1;
+}

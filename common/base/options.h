@@ -28,6 +28,8 @@ struct option_values; /* opaque */
  * --help prints usage from the table and exits 0; --version prints "<program> <version>" and exits 0. */
 int options_parse(const struct option_spec *table, const char *program, const char *synopsis, int argc, char **argv,
 	int *ret_rest, struct option_values **ret, struct error *err) MUST_USE;
+/* Says "<program>: <what is wrong>" without the time of a log, since somebody has just typed it. The exit code: 1. */
+int options_refuse(const char *program, const struct error *err) MUST_USE;
 void option_values_free(struct option_values *values);
 
 /* The name must be in the table (assert). Strings are owned by values; NULL when there is no value and no default. */

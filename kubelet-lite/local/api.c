@@ -234,6 +234,8 @@ int local_api_start(const struct local_api_options *options, struct local_api **
 	if (r == 0 && options->tls_address)
 		r = listen_tls(api, options, &tls_fd, err);
 	if (r < 0) {
+		if (unix_fd >= 0)
+			unlink(options->socket_path);
 		free(api);
 		return r;
 	}

@@ -126,7 +126,7 @@ static int run(const struct command *command, int argc, char **argv, const struc
 	if (r < 0) {
 		fprintf(stderr, "runtime-lite %s: %s\n", command->name, err.text);
 		option_values_free(options);
-		return 2;
+		return 1;
 	}
 	struct invocation in = { .admin = admin, .options = options, .argc = count, .argv = words.v + rest };
 	r = command->run(&in, &err);

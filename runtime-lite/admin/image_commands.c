@@ -237,7 +237,7 @@ int image_command_run(int argc, char **argv, const struct image_command_env *env
 	if (r < 0) {
 		fprintf(stderr, "runtime-lite %s: %s\n", commands[index].name, err.text);
 		option_values_free(options);
-		return 2;
+		return 1;
 	}
 	c.in = (struct invocation){ .admin = &c.admin, .options = options, .argc = count, .argv = words.v + rest };
 	r = commands[index].run(&c, &err);

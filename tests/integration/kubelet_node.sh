@@ -109,5 +109,11 @@ check "a bad number is named" refused "--max-pods" --max-pods=many
 check "a number out of range is named" refused "--container-log-max-files=1" --root-dir="$node_dir/x" --pod-manifest-path="$node_dir/x/m" --container-log-max-files=1
 check "a bad endpoint is named" refused "--container-runtime-endpoint" --root-dir="$node_dir/x" --pod-manifest-path="$node_dir/x/m" --container-runtime-endpoint=127.0.0.1:1
 check "a bad level is named" refused "must be one of error, warning, info, debug" --log-level=loud
+out=$(timeout 10 "$BUILD/bin/kubelet-lite" --max-pods=0 2>&1)
+check "it exits with 1" [ $? = 1 ]
+check "and says it plainly" [ "$out" = "kubelet-lite: --max-pods=0: must be from 1 to 100000" ]
+check "an address that cannot be had is named" refused "--healthz-bind-address" --root-dir="$node_dir/x" --pod-manifest-path="$node_dir/x/m" \
+	--pod-logs-dir="$node_dir/x/l" --container-logs-dir="$node_dir/x/k" --api-socket="$node_dir/x/api.sock" --healthz-bind-address=192.0.2.77 --healthz-port=1
+check "no socket is left of a start that failed" [ ! -e "$node_dir/x/api.sock" ]
 rm -rf "$node_dir/x"
 kubelet_node_end

@@ -8,7 +8,7 @@ exit_code() { "$@" >/dev/null 2>&1; echo $?; }
 # --- the command line
 fails "an unknown flag" "unknown flag --nosuch" "$bin" --nosuch
 fails "a flag that is nearly right" "did you mean --state?" "$bin" --stat=/x
-is "exits with 2" 2 exit_code "$bin" --nosuch
+is "exits with 1" 1 exit_code "$bin" --nosuch
 fails "a bad log level" 'flag --log-level: value "loud" is not allowed; allowed: error, warning, info, debug' "$bin" --log-level=loud
 fails "a bad number" 'flag --nofile: value "many"' "$bin" --nofile=many
 fails "a relative cgroup parent" "flag --cgroup-parent" "$bin" --cgroup-parent=x
