@@ -1,15 +1,14 @@
 /*
  * portforward.c - purpose: port-forwarding of one client: connections into a pod's network namespace.
  *
- * Each pair of streams has a socket of its own, made by a job on a thread that joins the pod's namespace (and ends with the
- * job). localhost means 127.0.0.1, then ::1. Both directions end separately; a connection that is reset takes its pair with
- * it and nothing else.
+ * Each pair of streams has a connection of its own. A job makes its sockets, on a thread that joins the pod's namespace (and
+ * ends with the job); wherever they are used from, they stay there. localhost means 127.0.0.1, then ::1. Both directions end
+ * separately; a connection that is reset takes its pair with it and nothing else.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 
@@ -21,13 +20,14 @@
 #include "runtime-lite/stream/task.h"
 
 enum {
-	CONNECT_MS = 10 * 1000,
 	READ_BYTES = 32 * 1024,
 	READ_ROUNDS = 4,
 	CLIENT_HIGH = 64 * 1024,    /* bytes that wait for the client: no more is read from the ports */
 	ANSWERS_HIGH = 1024 * 1024, /* the same, of answers to pings and refused streams: no more is read from the client */
 	PORT_HIGH = 512 * 1024,	    /* bytes that wait for one port: no more is read from the client */
 	TICK_MS = 15 * 1000,
+	CONNECT_TICKS = 2,
+	FAMILIES = 2,
 };
 
 struct forwarding {
@@ -39,14 +39,19 @@ struct forwarding {
 	struct forward *forward;
 	struct pair *pairs;
 	size_t n_full; /* pairs with more than PORT_HIGH */
+	size_t n_connecting;
 	bool paused;
 	uv_timer_t timer;
 	unsigned refs; /* the timer, each pair */
 };
 
 /*
- * connecting (a job) -> open (fd) -> closed. Removed from the list, and its stream given up, when it is closed; freed when job
- * and handle are done with it.
+ *	      job: sockets            connect(), IPv4 then IPv6
+ *	(new) ------------> connecting ------------------------> open ----> closed
+ *	  |                     |                                             ^
+ *	  +---------------------+----- failed: the client is told why --------+
+ *
+ * Closed: taken off the list, and its stream given up; freed when job and handles are done with it.
  */
 struct pair {
 	struct pair *prev, *next;
@@ -54,12 +59,15 @@ struct pair {
 	uint32_t id;
 	uint16_t port;
 	struct job job;
-	bool working, closed, client_ended, shut, port_ended, full;
-	int fd; /* -1: none */
-	uv_poll_t poll;
+	bool working, connecting, closed, client_ended, shut, port_ended, full;
+	unsigned ticks; /* while connecting */
+	int family;	/* which of both is tried, or used */
+	int fd; /* the socket that is tried, or used; -1: none */
+	uv_poll_t polls[FAMILIES];
+	unsigned open_handles;
 	struct str to_port;
-	int connected; /* of the job: its socket, or -1 and the error */
-	struct error error;
+	int sockets[FAMILIES]; /* of the job; those that were not tried yet. -1: none */
+	struct error error;    /* of the job; then of the first connection that failed */
 };
 
 static void unref(struct forwarding *w)
@@ -81,9 +89,36 @@ static void pair_free(struct pair *p)
 	unref(w);
 }
 
+static void free_if_done(struct pair *p)
+{
+	if (p->closed && !p->working && !p->open_handles)
+		pair_free(p);
+}
+
 static void poll_closed(uv_handle_t *handle)
 {
-	pair_free(handle->data);
+	struct pair *p = handle->data;
+
+	p->open_handles--;
+	free_if_done(p);
+}
+
+static void drop_socket(struct pair *p)
+{
+	if (p->fd < 0)
+		return;
+	uv_poll_stop(&p->polls[p->family]);
+	uv_close((uv_handle_t *)&p->polls[p->family], poll_closed);
+	close(p->fd);
+	p->fd = -1;
+}
+
+static void set_connecting(struct pair *p, bool connecting)
+{
+	if (p->connecting == connecting)
+		return;
+	p->connecting = connecting;
+	p->of->n_connecting += connecting ? 1 : (size_t)-1;
 }
 
 static void set_full(struct pair *p, bool full)
@@ -104,14 +139,12 @@ static void pair_close(struct pair *p)
 	*(p->prev ? &p->prev->next : &p->of->pairs) = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
-	if (p->fd >= 0) {
-		uv_poll_stop(&p->poll);
-		uv_close((uv_handle_t *)&p->poll, poll_closed);
-		close(p->fd);
-		p->fd = -1;
-	} else if (!p->working) {
-		pair_free(p);
-	}
+	set_connecting(p, false);
+	drop_socket(p);
+	for (int i = 0; i < FAMILIES && !p->working; i++)
+		if (p->sockets[i] >= 0)
+			close(p->sockets[i]);
+	free_if_done(p);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -243,11 +276,18 @@ static void write_port(struct pair *p)
 	set_full(p, p->to_port.len > PORT_HIGH);
 }
 
+static void on_connect(struct pair *p);
+
 static void on_port(uv_poll_t *poll, int status, int events)
 {
 	struct pair *p = poll->data;
 	struct forwarding *w = p->of;
 
+	if (p->connecting) {
+		on_connect(p);
+		pause_client(w);
+		return;
+	}
 	if (status < 0)
 		events = UV_READABLE;
 	if (events & UV_WRITABLE)
@@ -267,46 +307,113 @@ static void poll_pair(struct pair *p)
 
 	if (p->closed || p->fd < 0)
 		return;
+	if (p->connecting)
+		events = UV_WRITABLE;
 	if (events)
-		uv_poll_start(&p->poll, events, on_port);
+		uv_poll_start(&p->polls[p->family], events, on_port);
 	else
-		uv_poll_stop(&p->poll);
+		uv_poll_stop(&p->polls[p->family]);
+}
+
+/* --- what takes too long */
+
+static void fail_to_connect(struct pair *p);
+
+static void on_tick(uv_timer_t *timer)
+{
+	struct forwarding *w = timer->data;
+
+	forward_tick(w->forward);
+	for (struct pair *p = w->pairs, *next; p; p = next) {
+		next = p->next;
+		if (!p->connecting || ++p->ticks < CONNECT_TICKS)
+			continue;
+		error_set(&p->error, ERROR_DEADLINE, "connect to localhost:%u in the pod: nobody answers", p->port);
+		fail_to_connect(p);
+	}
+	push(w);
+	if (!forward_waits(w->forward) && !w->n_connecting)
+		uv_timer_stop(timer);
+}
+
+static void watch_ticks(struct forwarding *w)
+{
+	if ((forward_waits(w->forward) || w->n_connecting) && !uv_is_active((uv_handle_t *)&w->timer))
+		uv_timer_start(&w->timer, on_tick, TICK_MS, TICK_MS);
 }
 
 /* --- connecting */
 
-static int connect_to(int family, uint16_t port, int *ret_fd)
+static int connect_to_localhost(int fd, int family, uint16_t port)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	const struct sockaddr *address = family == AF_INET ? (struct sockaddr *)&in : (struct sockaddr *)&in6;
-	_cleanup_fd_ int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int failed = 0, on = 1;
+	const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+	return family == 0 ? connect(fd, (const struct sockaddr *)&in, sizeof(in)) : connect(fd, (const struct sockaddr *)&in6, sizeof(in6));
+}
+
+static void fail_to_connect(struct pair *p)
+{
+	_cleanup_free_ char *text = xasprintf("error forwarding port %u to pod %s, uid : %s", p->port, p->of->request->id,
+		p->error.text);
+
+	fail_pair(p, text);
+}
+
+/* The next of the sockets that are left. The reason that is told is that of the first. */
+static void try_next(struct pair *p)
+{
+	for (; p->fd < 0 && p->family < FAMILIES; p->family++) {
+		int fd = steal_fd(&p->sockets[p->family]);
+
+		if (fd < 0)
+			continue;
+		if ((connect_to_localhost(fd, p->family, p->port) == 0 || errno == EINPROGRESS) &&
+			uv_poll_init(p->of->loop, &p->polls[p->family], fd) == 0) {
+			p->fd = fd;
+			break;
+		}
+		if (!p->error.code)
+			error_sys(&p->error, errno, "connect to localhost:%u in the pod", p->port);
+		close(fd);
+	}
+	if (p->fd < 0) {
+		fail_to_connect(p);
+		return;
+	}
+	p->polls[p->family].data = p;
+	p->open_handles++;
+	set_connecting(p, true);
+	poll_pair(p);
+}
+
+static void on_connect(struct pair *p)
+{
+	int failed = 0;
 	socklen_t len = sizeof(failed);
 
-	if (fd < 0)
-		return -errno;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (connect(fd, address, family == AF_INET ? sizeof(in) : sizeof(in6)) < 0) {
-		struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-		if (errno != EINPROGRESS)
-			return -errno;
-		if (poll(&p, 1, CONNECT_MS) <= 0)
-			return -ETIMEDOUT;
-		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &len) < 0)
-			return -errno;
-		if (failed)
-			return -failed;
+	if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &failed, &len) < 0)
+		failed = errno;
+	if (failed) {
+		if (!p->error.code)
+			error_sys(&p->error, failed, "connect to localhost:%u in the pod", p->port);
+		drop_socket(p);
+		p->family++;
+		try_next(p);
+		return;
 	}
-	*ret_fd = steal_fd(&fd);
-	return 0;
+	set_connecting(p, false);
+	write_port(p);
+	if (!p->closed)
+		poll_pair(p);
 }
 
 static void work(struct job *job)
 {
+	static const int families[FAMILIES] = { AF_INET, AF_INET6 };
 	struct pair *p = container_of(job, struct pair, job);
 	_cleanup_sandbox_ struct sandbox *s = NULL;
+	int on = 1;
 
 	if (task_find_sandbox(p->of->store, p->of->request->id, &s, &p->error) < 0)
 		return;
@@ -317,10 +424,13 @@ static void work(struct job *job)
 		error_sys(&p->error, netns < 0 ? netns : errno, "enter the pod's network namespace");
 		return;
 	}
-	int r = connect_to(AF_INET, p->port, &p->connected);
-
-	if (r < 0 && connect_to(AF_INET6, p->port, &p->connected) < 0)
-		error_sys(&p->error, r, "connect to localhost:%u in the pod", p->port);
+	for (int i = 0; i < FAMILIES; i++) {
+		p->sockets[i] = socket(families[i], SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (p->sockets[i] < 0 && i == 0)
+			error_sys(&p->error, errno, "make a socket in the pod");
+		else if (p->sockets[i] >= 0)
+			(void)setsockopt(p->sockets[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	}
 }
 
 static void done(struct job *job)
@@ -330,23 +440,14 @@ static void done(struct job *job)
 
 	p->working = false;
 	if (p->closed) {
-		if (p->connected >= 0)
-			close(p->connected);
-		pair_free(p);
+		for (int i = 0; i < FAMILIES; i++)
+			if (p->sockets[i] >= 0)
+				close(p->sockets[i]);
+		free_if_done(p);
 		return;
 	}
-	p->fd = p->connected;
-	if (p->fd < 0) {
-		_cleanup_free_ char *text = xasprintf("error forwarding port %u to pod %s, uid : %s", p->port, w->request->id, p->error.text);
-
-		fail_pair(p, text);
-		return;
-	}
-	uv_poll_init(w->loop, &p->poll, p->fd);
-	p->poll.data = p;
-	write_port(p);
-	if (!p->closed)
-		poll_pair(p);
+	try_next(p);
+	watch_ticks(w);
 	pause_client(w);
 }
 
@@ -365,7 +466,7 @@ static void open_pair(struct forwarding *w, uint32_t id, uint16_t port)
 {
 	struct pair *p = xnew(struct pair);
 
-	*p = (struct pair){ .of = w, .id = id, .port = port, .fd = -1, .connected = -1, .working = true, .next = w->pairs };
+	*p = (struct pair){ .of = w, .id = id, .port = port, .fd = -1, .sockets = { -1, -1 }, .working = true, .next = w->pairs };
 	if (p->next)
 		p->next->prev = p;
 	w->pairs = p;
@@ -390,7 +491,7 @@ static void on_event(struct forwarding *w, const struct forward_event *ev)
 		str_add_bytes(&p->to_port, ev->data.ptr, ev->data.len);
 	if (ev->kind == FORWARD_END)
 		p->client_ended = true;
-	if (p->fd >= 0)
+	if (p->fd >= 0 && !p->connecting)
 		write_port(p);
 	else
 		set_full(p, p->to_port.len > PORT_HIGH);
@@ -412,8 +513,6 @@ static void drop_client(struct forwarding *w)
 	forwarding_close(w);
 }
 
-static void on_tick(uv_timer_t *timer);
-
 static void on_data(void *data, const char *p, size_t len)
 {
 	struct forwarding *w = data;
@@ -434,18 +533,7 @@ static void on_data(void *data, const char *p, size_t len)
 	} while (ev.kind != FORWARD_MORE);
 	push(w);
 	pause_client(w);
-	if (forward_waits(w->forward) && !uv_is_active((uv_handle_t *)&w->timer))
-		uv_timer_start(&w->timer, on_tick, TICK_MS, TICK_MS);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-	struct forwarding *w = timer->data;
-
-	forward_tick(w->forward);
-	push(w);
-	if (!forward_waits(w->forward))
-		uv_timer_stop(timer);
+	watch_ticks(w);
 }
 
 /* Some clients wait for us to speak first. */
