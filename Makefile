@@ -84,21 +84,22 @@ check-unit: all $(UNIT_TESTS)
 check-integration: all
 	packaging/tools/run-tests.sh $(B) integration
 # check, demo and check-guest set a fresh machine up by themselves; the rest of each runs in a second make, which then
-# finds the libraries.
+# finds the libraries, on all processors unless -j said otherwise.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 deps:
 	packaging/tools/install-build-deps.sh
 check: deps
-	$(MAKE) check-all
+	$(MAKE) $(PARALLEL) check-all
 check-all: all $(UNIT_TESTS)
 	packaging/tools/run-tests.sh $(B) unit lint integration
 demo: deps
-	$(MAKE) all
+	$(MAKE) $(PARALLEL) all
 	packaging/tools/demo.sh
 check-guest: deps
 	$(MAKE) deb
 	tests/guest/run.sh $(B)
 bench: deps
-	$(MAKE) all $(B)/tests/bench/cri_bench
+	$(MAKE) $(PARALLEL) all $(B)/tests/bench/cri_bench
 	tests/bench/run.sh $(B)
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,$(LIBS_common)) -lm
