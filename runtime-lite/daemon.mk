@@ -34,7 +34,7 @@ $(PULL): $(patsubst %.c,$(B)/%.o,$(wildcard runtime-lite/pull/*.c)) $(B)/librunt
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(call pc,libcurl libseccomp libcap zlib libzstd jansson) -lpthread
 all runtime-lite: $(PULL)
 # What integration tests of images use instead of a daemon.
-check check-integration: $(B)/tests/unit/runtime-lite/image/store_tool
+check-all check-integration: $(B)/tests/unit/runtime-lite/image/store_tool
 # Fuzzers of what images bring.
 $(B)/tests/fuzz/image_%: $(B)/tests/fuzz/image_%.o $(patsubst %.c,$(B)/%.o,$(wildcard runtime-lite/image/*.c)) $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common) zlib libzstd) -lm -lpthread
