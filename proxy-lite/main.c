@@ -333,6 +333,26 @@ static int apply_config(int argc, char **argv, int *rest, struct option_values *
 	return 0;
 }
 
+/* Flags may stand behind the command, too: the words that are none are moved from args to words. */
+static int parse_words(
+	int *n_args, char **args, int *n_words, char **words, int *rest, struct option_values **ret, struct error *err)
+{
+	for (;;) {
+		_cleanup_(option_values_free_p) struct option_values *values = NULL;
+		int r = options_parse(proxy_lite_options, "proxy-lite", synopsis, *n_args, args, rest, &values, err);
+
+		if (r < 0)
+			return r;
+		if (*rest >= *n_args) {
+			*ret = steal(values);
+			return 0;
+		}
+		words[(*n_words)++] = args[*rest];
+		(*n_args)--;
+		memmove(args + *rest, args + *rest + 1, (size_t)(*n_args - *rest) * sizeof(*args));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(strv_done) struct strv merged = STRV_INIT;
@@ -340,12 +360,15 @@ int main(int argc, char **argv)
 	_cleanup_free_ char *name = NULL;
 	struct proxy_options options = { 0 };
 	struct error err = ERROR_INIT;
-	int rest, level, r;
+	_cleanup_free_ char **args = xcalloc((size_t)argc + 1, sizeof(*args));
+	_cleanup_free_ char **words = xcalloc((size_t)argc + 1, sizeof(*words));
+	int n_args = argc, n_words = 0, rest, level, r;
 
 	log_init("proxy-lite", LOG_LEVEL_INFO);
-	r = options_parse(proxy_lite_options, "proxy-lite", synopsis, argc, argv, &rest, &values, &err);
+	memcpy(args, argv, (size_t)argc * sizeof(*args));
+	r = parse_words(&n_args, args, &n_words, words, &rest, &values, &err);
 	if (r == 0 && !str_empty(option_string(values, "config")))
-		r = apply_config(argc, argv, &rest, &values, &merged, &err);
+		r = apply_config(n_args, args, &rest, &values, &merged, &err);
 	if (r == 0) {
 		level = log_level_parse(option_string(values, "log-level"));
 		if (level < 0)
@@ -356,17 +379,20 @@ int main(int argc, char **argv)
 	}
 	if (r == 0)
 		r = parse_options(values, &options, &err);
+	bool typed = r < 0 || n_words > 0; /* somebody waits at the command line */
 	if (r == 0) {
 		name = node_name(values);
 		options.node.name = name;
 		if (option_bool(values, "cleanup"))
 			r = cleanup(&options.base, &err);
-		else if (rest < argc)
-			r = run_command(values, &options.base, argc - rest, argv + rest, &err);
+		else if (n_words > 0)
+			r = run_command(values, &options.base, n_words, words, &err);
 		else
 			r = run_daemon(values, &options, &err);
 	}
 	address_choice_done(&options.node_addresses);
+	if (r < 0 && typed)
+		return options_refuse("proxy-lite", &err);
 	if (r < 0)
 		log_error("%s", err.text);
 	return r < 0 ? 1 : 0;

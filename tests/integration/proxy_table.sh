@@ -66,6 +66,8 @@ is "proxyMode" nftables curl -s http://127.0.0.1:10249/proxyMode
 is "metrics" 1 metric kubeproxy_sync_full_proxy_rules_duration_seconds_count
 check "dump names Service, address and endpoints" sh -c \
 	"'$BUILD/bin/proxy-lite' --admin-socket='$dir/admin.sock' dump | grep -A3 default/web | grep '10.96.0.1:80/TCP .* ok .*10.88.0.11:8080'"
+check "flags may stand behind the command" sh -c "'$BUILD/bin/proxy-lite' dump --admin-socket='$dir/admin.sock' | grep '10.96.0.1:80/TCP .* ok '"
+check "a bad flag is told plainly" test "$("$BUILD/bin/proxy-lite" --table=1 2>&1 | cut -c1-21)" = "proxy-lite: --table: "
 check "explain says why an endpoint is not used" sh -c \
 	"'$BUILD/bin/proxy-lite' --admin-socket='$dir/admin.sock' explain 192.0.2.2:30081 | grep '10.88.0.12:8080 used'"
 check "explain an address of nobody" sh -c \
