@@ -14,41 +14,20 @@ enum { FILE_MAX = 1024 * 1024 };
 static const struct {
 	const char *path, *option; /* NULL: known, and of no consequence here */
 } keys[] = {
-	{ "apiVersion", NULL },
-	{ "kind", NULL },
-	{ "clientConnection.kubeconfig", "kubeconfig" },
-	{ "clientConnection.acceptContentTypes", NULL },
-	{ "clientConnection.contentType", NULL },
-	{ "clientConnection.qps", NULL },
-	{ "clientConnection.burst", NULL },
-	{ "clusterCIDR", "cluster-cidr" },
-	{ "detectLocalMode", "detect-local-mode" },
-	{ "detectLocal.bridgeInterface", "pod-bridge-interface" },
+	{ "apiVersion", NULL }, { "kind", NULL }, { "clientConnection.kubeconfig", "kubeconfig" },
+	{ "clientConnection.acceptContentTypes", NULL }, { "clientConnection.contentType", NULL },
+	{ "clientConnection.qps", NULL }, { "clientConnection.burst", NULL }, { "clusterCIDR", "cluster-cidr" },
+	{ "detectLocalMode", "detect-local-mode" }, { "detectLocal.bridgeInterface", "pod-bridge-interface" },
 	{ "detectLocal.interfaceNamePrefix", "pod-interface-name-prefix" },
-	{ "detectLocal.clusterCIDRs", "cluster-cidr" },
-	{ "hostnameOverride", "hostname-override" },
-	{ "nodePortAddresses", "nodeport-addresses" },
-	{ "healthzBindAddress", "healthz-bind-address" },
-	{ "metricsBindAddress", "metrics-bind-address" },
-	{ "nftables.masqueradeAll", "masquerade-all" },
-	{ "nftables.masqueradeBit", "masquerade-bit" },
-	{ "nftables.minSyncPeriod", "nftables-min-sync-period" },
-	{ "nftables.syncPeriod", "nftables-sync-period" },
-	{ "mode", NULL }, /* looked at below */
-	{ "bindAddress", NULL },
-	{ "bindAddressHardFail", NULL },
-	{ "configSyncPeriod", NULL },
-	{ "enableProfiling", NULL },
-	{ "featureGates", NULL },
-	{ "iptables", NULL },
-	{ "ipvs", NULL },
-	{ "logging", NULL },
-	{ "oomScoreAdj", NULL },
-	{ "portRange", NULL },
-	{ "showHiddenMetricsForVersion", NULL },
-	{ "winkernel", NULL },
-	{ "windowsRunAsService", NULL },
-	{ "conntrack", NULL }, /* looked at below */
+	{ "detectLocal.clusterCIDRs", "cluster-cidr" }, { "hostnameOverride", "hostname-override" },
+	{ "nodePortAddresses", "nodeport-addresses" }, { "healthzBindAddress", "healthz-bind-address" },
+	{ "metricsBindAddress", "metrics-bind-address" }, { "nftables.masqueradeAll", "masquerade-all" },
+	{ "nftables.masqueradeBit", "masquerade-bit" }, { "nftables.minSyncPeriod", "nftables-min-sync-period" },
+	{ "nftables.syncPeriod", "nftables-sync-period" }, { "mode", NULL }, /* looked at below */
+	{ "bindAddress", NULL }, { "bindAddressHardFail", NULL }, { "configSyncPeriod", NULL },
+	{ "enableProfiling", NULL }, { "featureGates", NULL }, { "iptables", NULL }, { "ipvs", NULL },
+	{ "logging", NULL }, { "oomScoreAdj", NULL }, { "portRange", NULL }, { "showHiddenMetricsForVersion", NULL },
+	{ "winkernel", NULL }, { "windowsRunAsService", NULL }, { "conntrack", NULL }, /* looked at below */
 };
 
 /* Sections whose keys are looked up one by one. */
@@ -70,7 +49,8 @@ static char *value_text(const json_t *value)
 	case JSON_FALSE:
 		return xstrdup("false");
 	case JSON_ARRAY:
-		json_array_foreach(value, i, item) {
+		json_array_foreach(value, i, item)
+		{
 			if (!json_is_string(item)) {
 				str_done(&out);
 				return NULL;
@@ -116,8 +96,8 @@ static bool is_section(const char *name)
 
 static void warn_unmet(const json_t *root)
 {
-	static const char *const limits[] = { "maxPerCore", "min", "tcpEstablishedTimeout", "tcpCloseWaitTimeout", "udpTimeout",
-		"udpStreamTimeout", "tcpBeLiberal" };
+	static const char *const limits[] = { "maxPerCore", "min", "tcpEstablishedTimeout", "tcpCloseWaitTimeout",
+		"udpTimeout", "udpStreamTimeout", "tcpBeLiberal" };
 	const char *mode = json_str_at(root, "mode", "");
 	const json_t *conntrack = json_object_get(root, "conntrack");
 
@@ -131,7 +111,8 @@ static void warn_unmet(const json_t *root)
 			(!text || !*text || strcmp(text, "0s") == 0))
 			continue;
 		if (value && !json_is_null(value) && !json_is_false(value))
-			log_warning("configuration: conntrack.%s is left to sysctl.d: the proxy sets no sysctls", limits[i]);
+			log_warning("configuration: conntrack.%s is left to sysctl.d: the proxy sets no sysctls",
+				limits[i]);
 	}
 }
 
@@ -144,15 +125,18 @@ static int read_root(json_t *root, const struct option_values *given, struct str
 
 	if (strcmp(version, "kubeproxy.config.k8s.io/v1alpha1") != 0 || strcmp(kind, "KubeProxyConfiguration") != 0)
 		return error_set(err, ERROR_INVALID,
-			"apiVersion \"%.60s\", kind \"%.60s\": is not kubeproxy.config.k8s.io/v1alpha1, KubeProxyConfiguration",
+			"apiVersion \"%.60s\", kind \"%.60s\": is not kubeproxy.config.k8s.io/v1alpha1, "
+			"KubeProxyConfiguration",
 			version, kind);
-	json_object_foreach(root, name, value) {
+	json_object_foreach(root, name, value)
+	{
 		if (!is_section(name)) {
 			if ((r = take(name, value, given, options, err)) < 0)
 				return r;
 			continue;
 		}
-		json_object_foreach(value, key, inner) {
+		json_object_foreach(value, key, inner)
+		{
 			snprintf(path, sizeof(path), "%s.%.100s", name, key);
 			if ((r = take(path, inner, given, options, err)) < 0)
 				return r;
@@ -162,7 +146,8 @@ static int read_root(json_t *root, const struct option_values *given, struct str
 	return 0;
 }
 
-int config_parse(const char *text, size_t len, const struct option_values *given, struct strv *ret_options, struct error *err)
+int config_parse(
+	const char *text, size_t len, const struct option_values *given, struct strv *ret_options, struct error *err)
 {
 	_cleanup_json_ json_t *documents = NULL;
 	int r = yaml_read(text, len, &documents, err);

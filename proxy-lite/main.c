@@ -31,8 +31,8 @@ static int parse_pods(const struct strv *list, struct base_config *config, struc
 			return error_set(err, ERROR_INVALID, "--cluster-cidr: \"%s\" is not a CIDR like 10.244.0.0/16",
 				list->v[i]);
 		if (config->has_pods[cidr.ip.v6])
-			return error_set(err, ERROR_INVALID, "--cluster-cidr: %s is a second range of its family",
-				list->v[i]);
+			return error_set(
+				err, ERROR_INVALID, "--cluster-cidr: %s is a second range of its family", list->v[i]);
 		config->has_pods[cidr.ip.v6] = true;
 		config->pods[cidr.ip.v6] = cidr;
 	}
@@ -57,7 +57,9 @@ static int parse_local_mode(const struct option_values *values, struct proxy_opt
 		name = prefix ? prefix : "";
 	else
 		return error_set(err, ERROR_INVALID,
-			"--detect-local-mode: \"%s\" is not ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix", mode);
+			"--detect-local-mode: \"%s\" is not ClusterCIDR, NodeCIDR, BridgeInterface or "
+			"InterfaceNamePrefix",
+			mode);
 	memset(ret->base.has_pods, 0, sizeof(ret->base.has_pods));
 	if (!name)
 		return 0;
@@ -76,8 +78,8 @@ static bool table_name_valid(const char *name)
 	if (n == 0 || n >= BASE_TABLE_NAME_MAX || !((name[0] | 32) >= 'a' && (name[0] | 32) <= 'z'))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!((name[i] | 32) >= 'a' && (name[i] | 32) <= 'z') && !(name[i] >= '0' && name[i] <= '9') && name[i] != '_' &&
-			name[i] != '-')
+		if (!((name[i] | 32) >= 'a' && (name[i] | 32) <= 'z') && !(name[i] >= '0' && name[i] <= '9') &&
+			name[i] != '_' && name[i] != '-')
 			return false;
 	return true;
 }
@@ -90,8 +92,8 @@ static int parse_base(const struct option_values *values, struct base_config *co
 	config->masquerade_all = option_bool(values, "masquerade-all");
 	if (!table_name_valid(config->table))
 		return error_set(err, ERROR_INVALID,
-			"--table: \"%s\" is not a letter followed by letters, digits, _ and -, %d characters at most", config->table,
-			BASE_TABLE_NAME_MAX - 1);
+			"--table: \"%s\" is not a letter followed by letters, digits, _ and -, %d characters at most",
+			config->table, BASE_TABLE_NAME_MAX - 1);
 	if (bit < 0 || bit > 31)
 		return error_set(err, ERROR_INVALID, "--masquerade-bit: %lld is not 0 to 31", (long long)bit);
 	config->masquerade_mark = (uint32_t)1 << bit;
@@ -150,9 +152,10 @@ static int lock_table(const char *table, struct error *err)
 	if (fd < 0)
 		return error_sys(err, errno, "socket");
 	if (bind(fd, (struct sockaddr *)&un, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) < 0)
-		return errno == EADDRINUSE ? error_set(err, ERROR_EXISTS,
-						     "table %s is in use by another proxy-lite in this network namespace", table) :
-					     error_sys(err, errno, "lock of table %s", table);
+		return errno == EADDRINUSE
+			       ? error_set(err, ERROR_EXISTS,
+					 "table %s is in use by another proxy-lite in this network namespace", table)
+			       : error_sys(err, errno, "lock of table %s", table);
 	steal_fd(&fd);
 	return 0;
 }
@@ -190,7 +193,8 @@ static int ask(const char *socket_path, const char *target, struct str *body, st
 	return 0;
 }
 
-static int held_report(const struct base_config *config, const struct report_address *at, struct str *out, struct error *err)
+static int held_report(
+	const struct base_config *config, const struct report_address *at, struct str *out, struct error *err)
 {
 	struct services services;
 	struct sync sync;
@@ -211,8 +215,8 @@ static int held_report(const struct base_config *config, const struct report_add
 	return r;
 }
 
-static int run_command(const struct option_values *values, const struct base_config *config, int argc, char **argv,
-	struct error *err)
+static int run_command(
+	const struct option_values *values, const struct base_config *config, int argc, char **argv, struct error *err)
 {
 	_cleanup_(str_done) struct str out = STR_INIT;
 	_cleanup_free_ char *target = NULL;
@@ -223,7 +227,8 @@ static int run_command(const struct option_values *values, const struct base_con
 	if (!explain && strcmp(argv[0], "dump") != 0)
 		return error_set(err, ERROR_INVALID, "\"%s\" is not a command: dump, or explain ADDRESS:PORT", argv[0]);
 	if (argc != 1 + explain)
-		return error_set(err, ERROR_INVALID, explain ? "explain needs one ADDRESS:PORT" : "dump takes no argument");
+		return error_set(
+			err, ERROR_INVALID, explain ? "explain needs one ADDRESS:PORT" : "dump takes no argument");
 	if (explain && (r = report_address_parse(argv[1], &at, err)) < 0)
 		return r;
 	/* The parsed text holds nothing that a query would have to escape, but brackets. */
@@ -313,7 +318,8 @@ static int run_daemon(const struct option_values *values, struct proxy_options *
 }
 
 /* Puts what the configuration file says in front of the command line, which goes before it, and parses again. */
-static int apply_config(int argc, char **argv, int *rest, struct option_values **values, struct strv *merged, struct error *err)
+static int apply_config(
+	int argc, char **argv, int *rest, struct option_values **values, struct strv *merged, struct error *err)
 {
 	struct option_values *again;
 	int r;

@@ -15,13 +15,13 @@
 enum {
 	ADDRESS_SETTLE_MS = 100,
 	REPAIR_SETTLE_MS = 50,
-	REPAIR_AGAIN_MS = 300,    /* between two repairs, if somebody fights with us */
-	COLLECT_MS = 10000,       /* idle chains stay so long */
-	FLOW_ROUNDS = 2,          /* a packet under way may record a flow just after the first sweep */
+	REPAIR_AGAIN_MS = 300, /* between two repairs, if somebody fights with us */
+	COLLECT_MS = 10000,    /* idle chains stay so long */
+	FLOW_ROUNDS = 2,       /* a packet under way may record a flow just after the first sweep */
 	FLOW_AGAIN_MS = 700,
 	RETRY_FIRST_MS = 500,
 	RETRY_MAX_MS = 30000,
-	LATE_NS = 0x7fffffff,     /* not synced for 2 s: not healthy */
+	LATE_NS = 0x7fffffff, /* not synced for 2 s: not healthy */
 	BIG_COMMIT_ELEMENTS = 5000,
 };
 
@@ -278,7 +278,8 @@ static void read_addresses(struct proxy *p)
 	}
 	if (sync_set_node_ips(&p->sync, ips, n)) {
 		if (n == 0)
-			log_warning("no address for node ports: none of this node's addresses is chosen by --nodeport-addresses");
+			log_warning("no address for node ports: none of this node's addresses is chosen by "
+				    "--nodeport-addresses");
 		if (p->synced_once)
 			kick(p);
 	}
@@ -333,7 +334,8 @@ static int add_poll(struct proxy *p, uv_poll_t *poll, int fd, uv_poll_cb cb, str
 
 int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options, struct error *err)
 {
-	uv_timer_t *timers[] = { &p->sync_timer, &p->check_timer, &p->flow_timer, &p->collect_timer, &p->address_timer };
+	uv_timer_t *timers[] = { &p->sync_timer, &p->check_timer, &p->flow_timer, &p->collect_timer,
+		&p->address_timer };
 	int r;
 
 	*p = (struct proxy){ .options = *options, .loop = loop, .addresses = NETLINK_INIT };
@@ -356,7 +358,8 @@ int proxy_start(struct proxy *p, uv_loop_t *loop, struct proxy_options *options,
 	uv_timer_start(&p->check_timer, on_check_timer, p->options.check_ms, p->options.check_ms);
 	p->checks = checks_new(loop, &p->services);
 	return watch_start(loop,
-		&(struct watch_options){ options->api, options->kubeconfig, &p->services, on_changed, on_node, p }, &p->watch, err);
+		&(struct watch_options){ options->api, options->kubeconfig, &p->services, on_changed, on_node, p },
+		&p->watch, err);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -16,13 +16,13 @@ struct proxy_options {
 	struct base_config base;
 	char pods_interface[20]; /* what base.pods_interface points to in the options given to proxy_start() */
 	struct node_identity node;
-	struct sock_address api; /* a Unix socket, unless there is a: */
-	const char *kubeconfig;  /* path, borrowed */
-	const char *config;      /* configuration file to look after, borrowed; NULL: none */
+	struct sock_address api;	      /* a Unix socket, unless there is a: */
+	const char *kubeconfig;		      /* path, borrowed */
+	const char *config;		      /* configuration file to look after, borrowed; NULL: none */
 	struct address_choice node_addresses; /* ownership goes over */
-	bool pods_of_node;                    /* the pods' ranges are those of our Node */
-	uint64_t min_sync_ms;                 /* shortest time between two transactions */
-	uint64_t check_ms;                    /* how often the generation is compared, as a safety net */
+	bool pods_of_node;		      /* the pods' ranges are those of our Node */
+	uint64_t min_sync_ms;		      /* shortest time between two transactions */
+	uint64_t check_ms;		      /* how often the generation is compared, as a safety net */
 };
 
 struct proxy {
@@ -43,13 +43,13 @@ struct proxy {
 
 	/* Level state of the sync: */
 	bool synced_once;
-	uint64_t started_ms;      /* wall clock */
-	uint64_t dirty_since_ns;  /* monotonic: oldest change not yet in the kernel; 0: none */
-	uint64_t last_sync_ns;    /* monotonic, end of the last good run */
-	uint64_t last_sync_ms;    /* wall clock, the same */
-	uint64_t last_queued_ms;  /* wall clock, last kick */
-	uint64_t repair_ns;       /* monotonic: last repair */
-	unsigned failures;        /* in a row */
+	uint64_t started_ms;	 /* wall clock */
+	uint64_t dirty_since_ns; /* monotonic: oldest change not yet in the kernel; 0: none */
+	uint64_t last_sync_ns;	 /* monotonic, end of the last good run */
+	uint64_t last_sync_ms;	 /* wall clock, the same */
+	uint64_t last_queued_ms; /* wall clock, last kick */
+	uint64_t repair_ns;	 /* monotonic: last repair */
+	unsigned failures;	 /* in a row */
 	char last_error[ERROR_TEXT_MAX];
 	unsigned flow_rounds; /* sweeps of flows still to come */
 

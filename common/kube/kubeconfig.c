@@ -32,7 +32,8 @@ static const json_t *named(const json_t *root, const char *list, const char *nam
 	const json_t *array = json_object_get(root, list), *item;
 	size_t i;
 
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (str_eq(json_str_at(item, "name", NULL), name))
 			return json_object_get(item, key);
 	}
@@ -42,8 +43,8 @@ static const json_t *named(const json_t *root, const char *list, const char *nam
 static int read_beside(struct kubeconfig *c, const char *path, const char *file, char **ret, struct error *err)
 {
 	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *full = *file == '/' || !slash ? xstrdup(file) :
-							     xasprintf("%.*s/%s", (int)(slash - path), path, file);
+	_cleanup_free_ char *full =
+		*file == '/' || !slash ? xstrdup(file) : xasprintf("%.*s/%s", (int)(slash - path), path, file);
 	int r = file_read(AT_FDCWD, full, FILE_MAX, ret, NULL, err);
 
 	strv_add(&c->files, full);
@@ -51,8 +52,8 @@ static int read_beside(struct kubeconfig *c, const char *path, const char *file,
 }
 
 /* "<name>-data" (base64) goes before "<name>" (a file), as in client-go. */
-static int read_part(struct kubeconfig *c, const char *path, const json_t *object, const char *name, char **ret,
-	struct error *err)
+static int read_part(
+	struct kubeconfig *c, const char *path, const json_t *object, const char *name, char **ret, struct error *err)
 {
 	char data_name[64];
 	const char *data, *file = json_string_value(json_object_get(object, name));
@@ -89,7 +90,8 @@ static int resolve(const char *host, const char *port, struct kubeconfig *c, str
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG }, *found;
 	int r = getaddrinfo(host, port, &hints, &found);
 
-	if (r == EAI_ADDRFAMILY || r == EAI_NONAME) { /* AI_ADDRCONFIG leaves loopback out where there is nothing else */
+	if (r == EAI_ADDRFAMILY ||
+		r == EAI_NONAME) { /* AI_ADDRCONFIG leaves loopback out where there is nothing else */
 		hints.ai_flags = 0;
 		r = getaddrinfo(host, port, &hints, &found);
 	}
@@ -174,8 +176,8 @@ static int read_token(const char *path, const json_t *user, struct kubeconfig *c
 
 static int read_user(const char *path, const json_t *user, struct kubeconfig *c, struct error *err)
 {
-	static const char *const refused[] = { "exec", "auth-provider", "username", "password", "as", "as-groups", "as-uid",
-		"as-user-extra", NULL };
+	static const char *const refused[] = { "exec", "auth-provider", "username", "password", "as", "as-groups",
+		"as-uid", "as-user-extra", NULL };
 	int r = refuse(user, refused, "user", err);
 
 	if (r < 0)

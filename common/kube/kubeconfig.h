@@ -12,12 +12,12 @@
 
 struct kubeconfig {
 	struct sock_address address;
-	char *host;        /* of the Host header: "example.org:6443" */
+	char *host; /* of the Host header: "example.org:6443" */
 	bool tls;
-	char *server_name; /* whom the certificate must name */
+	char *server_name;		   /* whom the certificate must name */
 	char *ca_pem, *cert_pem, *key_pem; /* NULL: not given */
-	char *token;       /* NULL: none; read from token_file if there is one */
-	struct strv files; /* all that was read: when one of them changes, load again */
+	char *token;			   /* NULL: none; read from token_file if there is one */
+	struct strv files;		   /* all that was read: when one of them changes, load again */
 };
 
 void kubeconfig_done(struct kubeconfig *config);

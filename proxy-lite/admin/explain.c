@@ -89,11 +89,11 @@ static const char *why_not(const struct frontend *f, const struct service *s, co
 	bool local_only = f->flavour == FLAVOUR_DIVERT || (f->flavour == FLAVOUR_CLUSTER && s->internal_local);
 
 	if (!(e->flags & (ENDPOINT_READY | ENDPOINT_SERVING)))
-		return e->flags & ENDPOINT_TERMINATING ? "not used: it terminates and serves no more" :
-							 "not used: it is not ready";
+		return e->flags & ENDPOINT_TERMINATING ? "not used: it terminates and serves no more"
+						       : "not used: it is not ready";
 	if (!(e->flags & ENDPOINT_READY))
-		return e->flags & ENDPOINT_TERMINATING ? "not used: it terminates, and others are ready" :
-							 "not used: it is not ready";
+		return e->flags & ENDPOINT_TERMINATING ? "not used: it terminates, and others are ready"
+						       : "not used: it is not ready";
 	if (local_only && !(e->flags & ENDPOINT_LOCAL))
 		return "not used: it is on another node, and the traffic policy is Local";
 	if (e->flags & (ENDPOINT_ZONE_HINT | ENDPOINT_NODE_HINT))
@@ -101,7 +101,8 @@ static const char *why_not(const struct frontend *f, const struct service *s, co
 	return "not used yet";
 }
 
-static void slice_lines(const struct frontend *f, const struct service_port *port, const struct slice *slice, struct str *out)
+static void slice_lines(
+	const struct frontend *f, const struct service_port *port, const struct slice *slice, struct str *out)
 {
 	const struct service *s = f->owner->service;
 
@@ -131,7 +132,8 @@ static void model_lines(const struct frontend *f, struct str *out)
 	for (size_t i = 0; entry->service && i < entry->service->n_ports; i++) {
 		const struct service_port *port = &entry->service->ports[i];
 
-		if (port->protocol != f->key.protocol || (f->key.node_port ? port->node_port : port->port) != f->key.port)
+		if (port->protocol != f->key.protocol ||
+			(f->key.node_port ? port->node_port : port->port) != f->key.port)
 			continue;
 		str_addf(out, "port %s%s%u/%s of Service %s\n", port->name ? port->name : "", port->name ? " " : "",
 			port->port, protocol_name(port->protocol), entry->key);
@@ -162,8 +164,8 @@ void report_explain(const struct sync *sync, bool has_model, const struct report
 	if (!f) {
 		char ip[IP_TEXT_MAX];
 
-		str_addf(out, "%s port %u/%s is not the address of any Service served here\n", ip_format(&at->ip, ip), at->port,
-			protocol_name(at->protocol));
+		str_addf(out, "%s port %u/%s is not the address of any Service served here\n", ip_format(&at->ip, ip),
+			at->port, protocol_name(at->protocol));
 		return;
 	}
 	str_addf(out, "%s: %s", frontend_key_format(&f->key, text), f->owner ? f->owner->key : "held by the kernel");
@@ -172,7 +174,8 @@ void report_explain(const struct sync *sync, bool has_model, const struct report
 	str_add(out, "\ngoes at random to:");
 	report_endpoints(f, out);
 	if (f->affinity_s)
-		str_addf(out, "\nsession affinity: a client stays with its endpoint for %u s after its last connection", f->affinity_s);
+		str_addf(out, "\nsession affinity: a client stays with its endpoint for %u s after its last connection",
+			f->affinity_s);
 	str_add(out, "\nchains:");
 	frontend_plans(f, note_plan, out);
 	str_add_char(out, '\n');

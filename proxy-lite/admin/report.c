@@ -142,10 +142,11 @@ void report_dump(const struct sync *sync, struct str *out)
 
 	table_each(&sync->table, count_endpoints, &endpoints);
 	str_addf(out, "table inet %s, generation %u: %s\n", sync->config.table, sync->gen,
-		!sync->loaded		? "to be read back" :
-		services->n_dirty || sync->fresh ? "changes wait" :
-						   "as wanted");
-	str_addf(out, "%zu Services, %zu frontends, %zu endpoints\n", services->n_services, sync->table.count, endpoints);
+		!sync->loaded			   ? "to be read back"
+		: services->n_dirty || sync->fresh ? "changes wait"
+						   : "as wanted");
+	str_addf(out, "%zu Services, %zu frontends, %zu endpoints\n", services->n_services, sync->table.count,
+		endpoints);
 	address_line(sync, out);
 	while (map_next(&services->entries, &it)) {
 		struct service_entry *entry = it.value;

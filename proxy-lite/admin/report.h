@@ -1,5 +1,6 @@
 /*
- * report.h - purpose: the live state as text for people: all of it, or the answer to "where does this address go, and why".
+ * report.h - purpose: the live state as text for people: all of it, or the answer to "where does this address go, and
+ * why".
  *
  * Pure: from the model and the held table.
  */

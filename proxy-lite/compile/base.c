@@ -36,13 +36,13 @@ static void mark(struct nftnl_rule *rule, const struct base_config *config)
 }
 
 /* Goes on only for packets from pods (or, `not`, only for others). */
-static void match_pods(struct nftnl_rule *rule, const struct base_config *config, bool v6, bool not)
+static void match_pods(struct nftnl_rule *rule, const struct base_config *config, bool v6, bool not )
 {
 	const struct cidr *pods = &config->pods[v6];
 	uint8_t mask[16];
 
 	if (config->pods_interface) {
-		expr_interface(rule, NFT_META_IIFNAME, config->pods_interface, not);
+		expr_interface(rule, NFT_META_IIFNAME, config->pods_interface, not );
 		return;
 	}
 	expr_family(rule, v6);
@@ -313,7 +313,8 @@ static void fill_guard(const struct base_config *config, struct base_chain *chai
 	}
 }
 
-/* What conntrack calls invalid would leave with the endpoint's own address, and the client would reset the connection. */
+/* What conntrack calls invalid would leave with the endpoint's own address, and the client would reset the connection.
+ */
 static void fill_forward(const struct base_config *config, struct base_chain *chain)
 {
 	for (unsigned v6 = 0; v6 < 2; v6++) {
@@ -364,8 +365,8 @@ static struct base_chain *chain_add(struct base_chain *chains, size_t *n, const 
 	return chain;
 }
 
-static struct base_chain *hook_add(struct base_chain *chains, size_t *n, const char *name, const char *type, uint32_t hook,
-	int32_t priority)
+static struct base_chain *hook_add(
+	struct base_chain *chains, size_t *n, const char *name, const char *type, uint32_t hook, int32_t priority)
 {
 	struct base_chain *chain = chain_add(chains, n, name);
 
@@ -439,8 +440,7 @@ struct nftnl_set *base_set(const struct base_config *config, enum set_id id)
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_LEN, (uint32_t)set_key_len(id));
 	if (spec->map) {
 		nftnl_set_set_u32(set, NFTNL_SET_DATA_TYPE, set_value_type(id));
-		nftnl_set_set_u32(set, NFTNL_SET_DATA_LEN,
-			set_is_verdict(id) ? 16 : (uint32_t)set_value_len(id));
+		nftnl_set_set_u32(set, NFTNL_SET_DATA_LEN, set_is_verdict(id) ? 16 : (uint32_t)set_value_len(id));
 	}
 	nftnl_set_set_data(set, NFTNL_SET_USERDATA, userdata, (uint32_t)set_userdata(id, userdata));
 	return set;

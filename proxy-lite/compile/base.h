@@ -15,7 +15,8 @@
  *	input, forward, output_filter -> unserved: frontends without endpoints refuse, or keep silent
  *	postrouting (nat)             masquerade endpoints that reach themselves, and what was marked
  *
- * The plan id and the number travel in skb->priority, which is put back to 0 on the way out (forwarding sets it anyway).
+ * The plan id and the number travel in skb->priority, which is put back to 0 on the way out (forwarding sets it
+ *anyway).
  */
 #pragma once
 #include "proxy-lite/compile/frontend.h"
@@ -27,10 +28,10 @@
 #include <libnftnl/set.h>
 
 struct base_config {
-	const char *table;       /* name, family inet; borrowed */
+	const char *table;	  /* name, family inet; borrowed */
 	uint32_t masquerade_mark; /* one bit */
 	bool masquerade_all;
-	bool has_pods[2];       /* by family: is `pods` known? */
+	bool has_pods[2]; /* by family: is `pods` known? */
 	struct cidr pods[2];
 	const char *pods_interface; /* NULL: by address; "veth*" for a prefix; borrowed */
 };

@@ -11,11 +11,11 @@
 #include "proxy-lite/model/services.h"
 
 struct change {
-	struct frontend *held;   /* in the table; NULL: new */
+	struct frontend *held;	 /* in the table; NULL: new */
 	struct frontend *wanted; /* owned; NULL: goes away */
-	bool released;           /* the holder does not want it any more */
-	bool idle;               /* nothing to do after all, or refused by the kernel */
-	uint32_t refs_done;      /* private */
+	bool released;		 /* the holder does not want it any more */
+	bool idle;		 /* nothing to do after all, or refused by the kernel */
+	uint32_t refs_done;	 /* private */
 };
 
 struct changes {

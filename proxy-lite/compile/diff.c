@@ -94,7 +94,8 @@ static struct lookups lookups_of(const struct frontend *f)
 }
 
 /* Ranges of one and not of the other. */
-static void diff_ranges(const struct frontend *of, const struct frontend *without, bool add, const struct element_sink *sink)
+static void diff_ranges(
+	const struct frontend *of, const struct frontend *without, bool add, const struct element_sink *sink)
 {
 	for (uint32_t i = 0; of && i < of->n_ranges; i++) {
 		const struct cidr *r = &of->ranges[i];
@@ -158,7 +159,8 @@ static void diff_backends(const struct frontend_key *key, uint32_t base, const s
 		const struct backend *old = i < n_held && held[i].port ? &held[i] : NULL;
 		const struct backend *new = i < n_wanted ? &wanted[i] : NULL;
 
-		if (old && new && old->port == new->port && memcmp(old->address, new->address, sizeof(old->address)) == 0)
+		if (old && new && old->port == new->port &&
+			memcmp(old->address, new->address, sizeof(old->address)) == 0)
 			continue;
 		if (!old && !new)
 			continue;
@@ -178,7 +180,7 @@ struct element_list {
 	struct list_element {
 		enum set_id set;
 		uint8_t key[SET_KEY_MAX], value[SET_VALUE_MAX];
-	} *v;
+	} * v;
 	size_t n;
 };
 

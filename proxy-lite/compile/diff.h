@@ -8,8 +8,8 @@
 #include "proxy-lite/compile/frontend.h"
 
 struct element_sink {
-	/* `value` has set_value_len() bytes when adding, and for ranges always; for the verdict maps it is NULL, the key
-	 * says which chain. Borrowed. */
+	/* `value` has set_value_len() bytes when adding, and for ranges always; for the verdict maps it is NULL, the
+	 * key says which chain. Borrowed. */
 	void (*element)(void *data, enum set_id set, bool add, const uint8_t *key, const uint8_t *value);
 	/* A chain for this plan id must be made (or filled anew), or can go. */
 	void (*chain)(void *data, uint32_t plan_id, bool add);

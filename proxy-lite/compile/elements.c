@@ -64,7 +64,8 @@ static void unite_repeated(struct candidates *list)
 	list->n = n;
 }
 
-static void collect(struct candidates *list, const struct service_entry *entry, const struct service_port *port, bool v6)
+static void collect(
+	struct candidates *list, const struct service_entry *entry, const struct service_port *port, bool v6)
 {
 	for (uint32_t s = 0; s < entry->n_slices; s++) {
 		const struct slice *slice = entry->slices[s];

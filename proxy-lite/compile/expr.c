@@ -64,7 +64,7 @@ void expr_cmp(struct nftnl_rule *rule, bool not, unsigned reg, const void *data,
 	nftnl_expr_set_data(e, NFTNL_EXPR_CMP_DATA, data, (uint32_t)len);
 }
 
-static void bitwise(struct nftnl_rule *rule, unsigned reg, const void *mask, const void *xor, size_t len)
+static void bitwise(struct nftnl_rule *rule, unsigned reg, const void *mask, const void * xor, size_t len)
 {
 	struct nftnl_expr *e = add(rule, "bitwise");
 
@@ -96,7 +96,7 @@ void expr_family(struct nftnl_rule *rule, bool v6)
 	expr_cmp(rule, false, 0, &family, sizeof(family));
 }
 
-void expr_interface(struct nftnl_rule *rule, uint32_t key, const char *name, bool not)
+void expr_interface(struct nftnl_rule *rule, uint32_t key, const char *name, bool not )
 {
 	char buf[IFNAMSIZ] = { 0 };
 	size_t len = strlen(name);

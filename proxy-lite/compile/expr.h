@@ -24,7 +24,7 @@ void expr_mask_bytes(struct nftnl_rule *rule, unsigned reg, const uint8_t *mask,
 /* Only packets of the family go on. */
 void expr_family(struct nftnl_rule *rule, bool v6);
 /* "eth0" or "veth*"; META_IIFNAME or META_OIFNAME. */
-void expr_interface(struct nftnl_rule *rule, uint32_t key, const char *name, bool not);
+void expr_interface(struct nftnl_rule *rule, uint32_t key, const char *name, bool not );
 /* Loads a field of the packet. */
 void expr_field(struct nftnl_rule *rule, enum field field, unsigned reg);
 /* Loads the set's key fields side by side, looks them up, and leaves the value in register 0. */

@@ -43,8 +43,7 @@ bool flow_is_stale(const struct table *table, const struct frontend_key *gone, s
 	if (!f && to_node)
 		f = table_find(table, &port);
 	if (!f)
-		return flow->dnat &&
-		       (is_gone(gone, n_gone, &address) || (to_node && is_gone(gone, n_gone, &port)));
+		return flow->dnat && (is_gone(gone, n_gone, &address) || (to_node && is_gone(gone, n_gone, &port)));
 	/* Recorded while there was no endpoint, it would pass by all those that have come since. */
 	if (!flow->dnat)
 		return f->n + f->n_inside > 0;

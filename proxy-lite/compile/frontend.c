@@ -1,4 +1,5 @@
-/* frontend.c - purpose: one address and port that we serve, and the endpoints behind it in the order of their numbers. */
+/* frontend.c - purpose: one address and port that we serve, and the endpoints behind it in the order of their numbers.
+ */
 #include "proxy-lite/compile/frontend.h"
 
 #include <netinet/in.h>
@@ -41,7 +42,10 @@ bool frontend_key_equal(const struct frontend_key *a, const struct frontend_key 
 
 const char *protocol_name(uint8_t protocol)
 {
-	return protocol == IPPROTO_TCP ? "TCP" : protocol == IPPROTO_UDP ? "UDP" : protocol == IPPROTO_SCTP ? "SCTP" : "?";
+	return protocol == IPPROTO_TCP	  ? "TCP"
+	       : protocol == IPPROTO_UDP  ? "UDP"
+	       : protocol == IPPROTO_SCTP ? "SCTP"
+					  : "?";
 }
 
 const char *frontend_key_format(const struct frontend_key *key, char *buf)
@@ -86,8 +90,9 @@ static void renumber(struct backend *wanted, uint32_t n, const struct backend *h
 	qsort(sorted, n, sizeof(*sorted), backend_order);
 	/* A zero port marks the numbers that nobody keeps. */
 	for (uint32_t i = 0; i < n; i++) {
-		const struct backend *stays =
-			i < n_held && held[i].port ? bsearch(&held[i], sorted, n, sizeof(*sorted), backend_order) : NULL;
+		const struct backend *stays = i < n_held && held[i].port
+						      ? bsearch(&held[i], sorted, n, sizeof(*sorted), backend_order)
+						      : NULL;
 
 		wanted[i].port = 0;
 		if (stays && !used[stays - sorted]) {
@@ -229,8 +234,8 @@ uint32_t plan_id(enum flavour flavour, bool node_port, bool v6, uint32_t n)
 
 uint32_t plan_sticky_id(enum flavour flavour, bool node_port, bool v6, uint32_t affinity_s)
 {
-	return (uint32_t)1 << STICKY_SHIFT | (uint32_t)flavour << 19 | (uint32_t)node_port << 18 | (uint32_t)v6 << SECONDS_BITS |
-	       affinity_s;
+	return (uint32_t)1 << STICKY_SHIFT | (uint32_t)flavour << 19 | (uint32_t)node_port << 18 |
+	       (uint32_t)v6 << SECONDS_BITS | affinity_s;
 }
 
 static bool parse_sticky(uint32_t id, struct plan *plan)
@@ -239,8 +244,9 @@ static bool parse_sticky(uint32_t id, struct plan *plan)
 
 	*plan = (struct plan){ (enum flavour)flavour, id >> 18 & 1, id >> SECONDS_BITS & 1, 0,
 		id & ((1 << SECONDS_BITS) - 1) };
-	return plan->affinity_s && (flavour == FLAVOUR_CLUSTER || flavour == FLAVOUR_EXTERNAL || flavour == FLAVOUR_INSIDE ||
-					   flavour == FLAVOUR_LOCAL || flavour == FLAVOUR_HIT);
+	return plan->affinity_s &&
+	       (flavour == FLAVOUR_CLUSTER || flavour == FLAVOUR_EXTERNAL || flavour == FLAVOUR_INSIDE ||
+		       flavour == FLAVOUR_LOCAL || flavour == FLAVOUR_HIT);
 }
 
 bool plan_parse(uint32_t id, struct plan *ret)
@@ -255,7 +261,8 @@ bool plan_parse(uint32_t id, struct plan *ret)
 		good = plan.flavour > FLAVOUR_NONE && plan.flavour < FLAVOUR_HIT &&
 		       (plan.flavour == FLAVOUR_DIVERT) == (plan.n == 0);
 	}
-	if (!good || (plan.node_port && plan.flavour == FLAVOUR_CLUSTER) || (plan.flavour == FLAVOUR_DRAW && plan.node_port))
+	if (!good || (plan.node_port && plan.flavour == FLAVOUR_CLUSTER) ||
+		(plan.flavour == FLAVOUR_DRAW && plan.node_port))
 		return false;
 	*ret = plan;
 	return true;
@@ -276,8 +283,8 @@ const char *plan_chain_name(uint32_t id, char *buf)
 	name = names[plan.flavour];
 	family = plan.v6 ? '6' : '4';
 	if (plan.affinity_s)
-		snprintf(buf, PLAN_NAME_MAX, plan.flavour == FLAVOUR_HIT ? "%s%s%c_%u" : "%s%s%c_sticky_%u", port, name, family,
-			plan.affinity_s);
+		snprintf(buf, PLAN_NAME_MAX, plan.flavour == FLAVOUR_HIT ? "%s%s%c_%u" : "%s%s%c_sticky_%u", port, name,
+			family, plan.affinity_s);
 	else if (plan.flavour == FLAVOUR_DIVERT)
 		snprintf(buf, PLAN_NAME_MAX, "%s%s%c", port, name, family);
 	else if (plan.flavour == FLAVOUR_DRAW)
@@ -305,9 +312,9 @@ uint32_t plan_draw_id(bool inside, uint32_t n)
 
 uint32_t frontend_group_plan(const struct frontend *f, bool inside)
 {
-	enum flavour flavour = f->flavour == FLAVOUR_DIVERT || f->flavour == FLAVOUR_NONE ?
-		(inside ? FLAVOUR_INSIDE : FLAVOUR_LOCAL) :
-		(enum flavour)f->flavour;
+	enum flavour flavour = f->flavour == FLAVOUR_DIVERT || f->flavour == FLAVOUR_NONE
+				       ? (inside ? FLAVOUR_INSIDE : FLAVOUR_LOCAL)
+				       : (enum flavour)f->flavour;
 
 	if (f->affinity_s)
 		return plan_sticky_id(flavour, f->key.node_port, f->key.v6, f->affinity_s);

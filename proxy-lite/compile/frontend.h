@@ -12,7 +12,7 @@ struct service_entry;
 /* All bytes count: make it zero first. */
 struct frontend_key {
 	uint8_t address[16]; /* zero for a node port */
-	uint16_t port;       /* host order */
+	uint16_t port;	     /* host order */
 	uint8_t protocol;
 	bool v6;
 	bool node_port;
@@ -31,11 +31,11 @@ enum flavour {
 	FLAVOUR_NONE,
 	FLAVOUR_CLUSTER,  /* masquerade what comes from outside the pods, if we know the pods */
 	FLAVOUR_EXTERNAL, /* masquerade always */
-	FLAVOUR_DIVERT,   /* externalTrafficPolicy Local: look again in `inside` or `local` */
-	FLAVOUR_INSIDE,   /* ... for pods and the node itself: all endpoints */
-	FLAVOUR_LOCAL,    /* ... for all others: endpoints of this node, client's address kept */
-	FLAVOUR_DRAW,     /* affinity: draws among so many */
-	FLAVOUR_HIT,      /* affinity: the client was here before */
+	FLAVOUR_DIVERT,	  /* externalTrafficPolicy Local: look again in `inside` or `local` */
+	FLAVOUR_INSIDE,	  /* ... for pods and the node itself: all endpoints */
+	FLAVOUR_LOCAL,	  /* ... for all others: endpoints of this node, client's address kept */
+	FLAVOUR_DRAW,	  /* affinity: draws among so many */
+	FLAVOUR_HIT,	  /* affinity: the client was here before */
 };
 
 enum unserved {
@@ -46,24 +46,30 @@ enum unserved {
 
 struct frontend {
 	struct frontend_key key;
-	uint8_t flavour;  /* CLUSTER, EXTERNAL or DIVERT */
-	uint8_t unserved; /* what happens when n is 0 */
-	bool counted;     /* its endpoints are in the reference counts of the table */
+	uint8_t flavour;		    /* CLUSTER, EXTERNAL or DIVERT */
+	uint8_t unserved;		    /* what happens when n is 0 */
+	bool counted;			    /* its endpoints are in the reference counts of the table */
 	bool local_missing, inside_missing; /* read from the kernel: there are endpoints, but nothing leads to them */
-	bool guarded;        /* only clients in `ranges` may come */
+	bool guarded;			    /* only clients in `ranges` may come */
 	uint32_t n_ranges;
 	struct cidr *ranges; /* owned; of the frontend's family, sorted, none inside another */
 	uint32_t affinity_s; /* time-out of session affinity; 0: none */
-	uint32_t n;        /* endpoints, numbered from 0 */
-	uint32_t n_inside; /* for DIVERT: endpoints for clients inside, numbered from INSIDE_BASE */
+	uint32_t n;	     /* endpoints, numbered from 0 */
+	uint32_t n_inside;   /* for DIVERT: endpoints for clients inside, numbered from INSIDE_BASE */
 	struct service_entry *owner;
-	struct frontend *next;       /* of the same hash */
+	struct frontend *next;	     /* of the same hash */
 	struct frontend *next_owned; /* of the same owner */
 	struct backend backends[];   /* n, then n_inside */
 };
 
 /* Numbers are below 65536, those of clients inside begin at INSIDE_BASE; ids are higher than both. */
-enum { FRONTEND_ENDPOINTS_MAX = 65535, INSIDE_BASE = 65536, COUNT_KEY = 2 * 65536, INSIDE_COUNT_KEY, FIRST_ID = 1 << 30 };
+enum {
+	FRONTEND_ENDPOINTS_MAX = 65535,
+	INSIDE_BASE = 65536,
+	COUNT_KEY = 2 * 65536,
+	INSIDE_COUNT_KEY,
+	FIRST_ID = 1 << 30
+};
 
 /* Room for n + n_inside endpoints, all zero. */
 struct frontend *frontend_new(const struct frontend_key *key, uint32_t n, uint32_t n_inside);
@@ -77,8 +83,9 @@ enum { FRONTEND_TEXT_MAX = 80 };
 const char *frontend_key_format(const struct frontend_key *key, char *buf);
 const char *protocol_name(uint8_t protocol);
 
-/* Puts the endpoints of `wanted` (and, with affinity, gives them ids) in the order that changes least against `held` (may be NULL): who stays keeps its
- * number, newcomers fill the holes, then the last ones move down. Sets of each group stay the same. */
+/* Puts the endpoints of `wanted` (and, with affinity, gives them ids) in the order that changes least against `held`
+ * (may be NULL): who stays keeps its number, newcomers fill the holes, then the last ones move down. Sets of each group
+ * stay the same. */
 void frontend_renumber(struct frontend *wanted, const struct frontend *held);
 /* Copies those of the frontend's family, without those that others contain. */
 void frontend_guard(struct frontend *frontend, const struct cidr *ranges, size_t n);
@@ -90,7 +97,7 @@ bool frontend_same(const struct frontend *a, const struct frontend *b);
 struct plan {
 	enum flavour flavour;
 	bool node_port, v6;
-	uint32_t n;          /* without affinity, and to draw */
+	uint32_t n;	     /* without affinity, and to draw */
 	uint32_t affinity_s; /* with affinity; 0: without */
 };
 uint32_t plan_id(enum flavour flavour, bool node_port, bool v6, uint32_t n);

@@ -24,16 +24,24 @@ static void add_stray(struct strays *strays, enum set_id set, const uint8_t *key
 	strays->n++;
 }
 
-#define FORMS(id) { SET_##id, false }, { SET_##id##6, false }, { SET_PORT_##id, false }, { SET_PORT_##id##6, false }
-#define COUNTS(id) { SET_##id, true }, { SET_##id##6, true }, { SET_PORT_##id, true }, { SET_PORT_##id##6, true }
+#define FORMS(id)                                                                                                      \
+	{ SET_##id, false }, { SET_##id##6, false }, { SET_PORT_##id, false },                                         \
+	{                                                                                                              \
+		SET_PORT_##id##6, false                                                                                \
+	}
+#define COUNTS(id)                                                                                                     \
+	{ SET_##id, true }, { SET_##id##6, true }, { SET_PORT_##id, true },                                            \
+	{                                                                                                              \
+		SET_PORT_##id##6, true                                                                                 \
+	}
 
 const struct loader_step *loader_steps(void)
 {
 	static const struct loader_step steps[] = { { SET_PLAN, false }, { SET_LOCAL_PLAN, false }, { SET_DRAW, false },
-		{ SET_HAIRPIN, false }, { SET_HAIRPIN6, false }, { SET_NODEIP, false }, { SET_NODEIP6, false }, COUNTS(SLOT),
-		FORMS(LOCAL), FORMS(INSIDE), FORMS(FRONTEND), FORMS(REFUSE), FORMS(DROP), { SET_GUARDED, false }, { SET_GUARDED6, false },
-		{ SET_RANGE, false }, { SET_RANGE6, false }, FORMS(SLOT), FORMS(ENDPOINT),
-		{ SET_COUNT, false } };
+		{ SET_HAIRPIN, false }, { SET_HAIRPIN6, false }, { SET_NODEIP, false }, { SET_NODEIP6, false },
+		COUNTS(SLOT), FORMS(LOCAL), FORMS(INSIDE), FORMS(FRONTEND), FORMS(REFUSE), FORMS(DROP),
+		{ SET_GUARDED, false }, { SET_GUARDED6, false }, { SET_RANGE, false }, { SET_RANGE6, false },
+		FORMS(SLOT), FORMS(ENDPOINT), { SET_COUNT, false } };
 
 	return steps;
 }
@@ -76,7 +84,8 @@ enum { LOADED_MAX = 4 * 1024 * 1024 };
 
 /* Finds or makes the frontend; where it exists with fewer endpoints it is made anew with room for them. NULL when there
  * are too many. */
-static struct frontend *frontend_with(struct table *table, const struct frontend_key *key, uint32_t n, uint32_t n_inside)
+static struct frontend *frontend_with(
+	struct table *table, const struct frontend_key *key, uint32_t n, uint32_t n_inside)
 {
 	struct frontend *f = table_find(table, key), *grown;
 
@@ -283,7 +292,8 @@ static bool load_range(struct table *table, const uint8_t *first, const uint8_t 
 		bits++;
 	range.prefix = (uint8_t)bits;
 	element_range(&key, &range, again, end);
-	if (memcmp(again, first, set_key_len(SET_RANGE + v6)) != 0 || memcmp(end, last, set_key_len(SET_RANGE + v6)) != 0)
+	if (memcmp(again, first, set_key_len(SET_RANGE + v6)) != 0 ||
+		memcmp(end, last, set_key_len(SET_RANGE + v6)) != 0)
 		return false;
 	f->ranges = xreallocarray(f->ranges, f->n_ranges + 1, sizeof(range));
 	f->ranges[f->n_ranges++] = range;
@@ -316,8 +326,8 @@ static bool load_numbered(struct table *table, const struct loader_step *step, e
 	return count ? load_count(table, key, number, word) : load_slot(table, key, number, word);
 }
 
-static bool load(struct table *table, const struct loader_step *step, const uint8_t *key, const uint8_t *value,
-	uint32_t plan)
+static bool load(
+	struct table *table, const struct loader_step *step, const uint8_t *key, const uint8_t *value, uint32_t plan)
 {
 	struct frontend_key fkey;
 	enum set_id base;
@@ -335,8 +345,8 @@ static bool load(struct table *table, const struct loader_step *step, const uint
 		return load_address(table, step->set, key);
 	base = base_of(step->set, &port, &v6);
 	if (base == SET_ENDPOINT || base == SET_SLOT)
-		return parse_key(key + 4, port, v6, &fkey) ? load_numbered(table, step, base, &fkey, word, value) :
-							     step->counts;
+		return parse_key(key + 4, port, v6, &fkey) ? load_numbered(table, step, base, &fkey, word, value)
+							   : step->counts;
 	if (!parse_key(key, port, v6, &fkey))
 		return false;
 	if (base == SET_REFUSE || base == SET_DROP)

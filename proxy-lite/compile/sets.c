@@ -5,10 +5,22 @@
 
 #define ADDRESS(a) FIELD_DADDR##a, FIELD_PROTOCOL, FIELD_PORT, FIELD_END
 #define NODE_PORT FIELD_PROTOCOL, FIELD_PORT, FIELD_END
-#define TARGET(a) { FIELD_DADDR##a, FIELD_PORT, FIELD_END }
-#define KEY(...) { __VA_ARGS__ }
-#define PLAN_ID { FIELD_PRIORITY, FIELD_END }
-#define NONE { FIELD_END }
+#define TARGET(a)                                                                                                      \
+	{                                                                                                              \
+		FIELD_DADDR##a, FIELD_PORT, FIELD_END                                                                  \
+	}
+#define KEY(...)                                                                                                       \
+	{                                                                                                              \
+		__VA_ARGS__                                                                                            \
+	}
+#define PLAN_ID                                                                                                        \
+	{                                                                                                              \
+		FIELD_PRIORITY, FIELD_END                                                                              \
+	}
+#define NONE                                                                                                           \
+	{                                                                                                              \
+		FIELD_END                                                                                              \
+	}
 #define TWINS(id, text, k4, k6, v4, v6, is_map)                                                                        \
 	[SET_##id] = { text "4", k4, v4, is_map }, [SET_##id##6] = { text "6", k6, v6, is_map }
 #define STICKY_TWINS(id, text, k4, k6)                                                                                 \
@@ -19,7 +31,8 @@ static const struct set_spec specs[SET_COUNT] = {
 	[SET_LOCAL_PLAN] = { "localplan", PLAN_ID, NONE, true },
 	[SET_DRAW] = { "draw", PLAN_ID, NONE, true },
 	TWINS(FRONTEND, "frontend", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
-	TWINS(ENDPOINT, "endpoint", KEY(FIELD_PRIORITY, ADDRESS(4)), KEY(FIELD_PRIORITY, ADDRESS(6)), TARGET(4), TARGET(6), true),
+	TWINS(ENDPOINT, "endpoint", KEY(FIELD_PRIORITY, ADDRESS(4)), KEY(FIELD_PRIORITY, ADDRESS(6)), TARGET(4),
+		TARGET(6), true),
 	TWINS(REFUSE, "refuse", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(DROP, "drop", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
 	TWINS(INSIDE, "inside", KEY(ADDRESS(4)), KEY(ADDRESS(6)), PLAN_ID, PLAN_ID, true),
@@ -33,21 +46,30 @@ static const struct set_spec specs[SET_COUNT] = {
 	TWINS(PORT_DROP, "portdrop", KEY(NODE_PORT), KEY(NODE_PORT), NONE, NONE, false),
 	TWINS(PORT_INSIDE, "portinside", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
 	TWINS(PORT_LOCAL, "portlocal", KEY(NODE_PORT), KEY(NODE_PORT), PLAN_ID, PLAN_ID, true),
-	TWINS(PORT_SLOT, "portslot", KEY(FIELD_PRIORITY, NODE_PORT), KEY(FIELD_PRIORITY, NODE_PORT), PLAN_ID, PLAN_ID, true),
+	TWINS(PORT_SLOT, "portslot", KEY(FIELD_PRIORITY, NODE_PORT), KEY(FIELD_PRIORITY, NODE_PORT), PLAN_ID, PLAN_ID,
+		true),
 	STICKY_TWINS(PORT_STICKY, "portsticky", KEY(FIELD_SADDR4, NODE_PORT),
 		KEY(FIELD_SOURCE_HASH, FIELD_SOURCE_HASH_AGAIN, NODE_PORT)),
-	TWINS(HAIRPIN, "hairpin", KEY(FIELD_SADDR4, FIELD_DADDR4, FIELD_END), KEY(FIELD_SADDR6, FIELD_DADDR6, FIELD_END),
-		NONE, NONE, false),
+	TWINS(HAIRPIN, "hairpin", KEY(FIELD_SADDR4, FIELD_DADDR4, FIELD_END),
+		KEY(FIELD_SADDR6, FIELD_DADDR6, FIELD_END), NONE, NONE, false),
 	TWINS(GUARDED, "guarded", KEY(ADDRESS(4)), KEY(ADDRESS(6)), NONE, NONE, false),
-	[SET_RANGE] = { "range4", KEY(FIELD_DADDR4, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR4, FIELD_END), NONE, .interval = true },
-	[SET_RANGE6] = { "range6", KEY(FIELD_DADDR6, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR6, FIELD_END), NONE, .interval = true },
+	[SET_RANGE] = { "range4", KEY(FIELD_DADDR4, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR4, FIELD_END), NONE,
+		.interval = true },
+	[SET_RANGE6] = { "range6", KEY(FIELD_DADDR6, FIELD_PROTOCOL, FIELD_PORT, FIELD_SADDR6, FIELD_END), NONE,
+		.interval = true },
 	TWINS(NODEIP, "nodeip", KEY(FIELD_DADDR4, FIELD_END), KEY(FIELD_DADDR6, FIELD_END), NONE, NONE, false),
 };
 
 /* Numbers of nft's own making (its enum datatypes, its expression ids, its protocol descriptions), as 1.0.6 writes
  * them and later ones read them. */
-enum { TYPE_INTEGER = 4, TYPE_IPADDR = 7, TYPE_IP6ADDR = 8, TYPE_INET_PROTOCOL = 12, TYPE_INET_SERVICE = 13,
-	TYPE_CLASSID = 23 };
+enum {
+	TYPE_INTEGER = 4,
+	TYPE_IPADDR = 7,
+	TYPE_IP6ADDR = 8,
+	TYPE_INET_PROTOCOL = 12,
+	TYPE_INET_SERVICE = 13,
+	TYPE_CLASSID = 23
+};
 enum { EXPR_VERDICT = 1, EXPR_PAYLOAD = 7, EXPR_META = 9, EXPR_CONCAT = 13, EXPR_NUMGEN = 23 };
 enum { PROTO_TH = 11, PROTO_IP = 12, PROTO_IP6 = 13 };
 enum { ORDER_INVALID, ORDER_HOST, ORDER_BIG };

@@ -81,8 +81,9 @@ enum field {
 	FIELD_PROTOCOL,
 	FIELD_PORT,
 	FIELD_PRIORITY,
-	/* Two hashes of source and destination, or of the source alone: nft 1.0.6 cannot load a rule that puts more than 16
-	 * bytes of key into a map. Should two clients ever share both, they share an endpoint, nothing worse. */
+	/* Two hashes of source and destination, or of the source alone: nft 1.0.6 cannot load a rule that puts more
+	 * than 16 bytes of key into a map. Should two clients ever share both, they share an endpoint, nothing worse.
+	 */
 	FIELD_HASH,
 	FIELD_HASH_AGAIN,
 	FIELD_SOURCE_HASH,

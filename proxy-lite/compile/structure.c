@@ -187,7 +187,8 @@ static void compare_plans(const struct structure *s, const struct base_config *c
 	}
 }
 
-void structure_compare(const struct structure *s, const struct base_config *config, struct refs *refs, struct repair *ret)
+void structure_compare(
+	const struct structure *s, const struct base_config *config, struct refs *refs, struct repair *ret)
 {
 	struct strv known = STRV_INIT;
 	struct base_chain *chains;

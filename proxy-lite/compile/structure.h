@@ -18,9 +18,9 @@ struct held_chain {
 
 struct structure {
 	bool exists;
-	uint32_t flags;            /* of the table: dormant, owner */
-	bool has_set[SET_COUNT];   /* as base_set() makes it */
-	struct strv foreign_sets;  /* of another name, or of ours with another shape */
+	uint32_t flags;		  /* of the table: dormant, owner */
+	bool has_set[SET_COUNT];  /* as base_set() makes it */
+	struct strv foreign_sets; /* of another name, or of ours with another shape */
 	struct held_chain *chains;
 	size_t n_chains, cap_chains;
 };
@@ -33,14 +33,14 @@ struct held_chain *structure_find_chain(const struct structure *s, const char *n
 void structure_add_set(struct structure *s, const struct base_config *config, const struct nftnl_set *set);
 
 struct repair {
-	bool rebuild;             /* the table is to be made anew */
-	bool exists;              /* the table does, and must be deleted for that */
+	bool rebuild;		      /* the table is to be made anew */
+	bool exists;		      /* the table does, and must be deleted for that */
 	bool refill[BASE_CHAINS_MAX]; /* constant chains, by position in base_chains() */
 	struct strv foreign_chains;   /* to be deleted */
-	struct str reason;            /* for the log; "" when nothing is wrong */
+	struct str reason;	      /* for the log; "" when nothing is wrong */
 };
 
 void repair_done(struct repair *r);
 /* What is wrong in the constant part. Also takes back `held` from plans in refs whose chain is not as it should be. */
-void structure_compare(const struct structure *s, const struct base_config *config, struct refs *refs,
-	struct repair *ret);
+void structure_compare(
+	const struct structure *s, const struct base_config *config, struct refs *refs, struct repair *ret);

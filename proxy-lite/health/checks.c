@@ -42,8 +42,9 @@ static void handle(void *context, struct http_exchange *x, const struct http_req
 	const struct check *check = context;
 	const char *name = strchr(check->key, '/') + 1;
 	char weight[24];
-	_cleanup_free_ char *body = xasprintf("{\n\t\"service\": {\n\t\t\"namespace\": \"%.*s\",\n\t\t\"name\": \"%s\"\n\t},\n"
-					      "\t\"localEndpoints\": %zu,\n\t\"serviceProxyHealthy\": %s\n}",
+	_cleanup_free_ char *body = xasprintf(
+		"{\n\t\"service\": {\n\t\t\"namespace\": \"%.*s\",\n\t\t\"name\": \"%s\"\n\t},\n"
+		"\t\"localEndpoints\": %zu,\n\t\"serviceProxyHealthy\": %s\n}",
 		(int)(name - check->key - 1), check->key, name, check->local, check->healthy ? "true" : "false");
 
 	(void)request;
@@ -76,7 +77,8 @@ static size_t count_local(const struct service_entry *entry)
 				for (size_t j = 0; j < (t == s ? i : entry->slices[t]->n_endpoints) && !again; j++) {
 					const struct endpoint *o = &entry->slices[t]->endpoints[j];
 
-					again = (o->flags & need) == need && entry->slices[t]->v6 == entry->slices[s]->v6 &&
+					again = (o->flags & need) == need &&
+						entry->slices[t]->v6 == entry->slices[s]->v6 &&
 						memcmp(o->address, e->address, sizeof(e->address)) == 0;
 				}
 			n += !again;

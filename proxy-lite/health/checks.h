@@ -1,8 +1,8 @@
 /*
  * checks.h - purpose: health-check node ports: tell load balancers whether this node has endpoints of a Service.
  *
- * One HTTP server for each Service of type LoadBalancer with externalTrafficPolicy Local; JSON and codes are kube-proxy's.
- * Loop thread only.
+ * One HTTP server for each Service of type LoadBalancer with externalTrafficPolicy Local; JSON and codes are
+ * kube-proxy's. Loop thread only.
  */
 #pragma once
 #include "proxy-lite/model/services.h"

@@ -43,8 +43,8 @@ static void respond_health(const struct proxy *p, struct http_exchange *x, bool 
 
 	rfc3339(p->last_sync_ms, updated, sizeof(updated));
 	rfc3339(clock_realtime_ns() / 1000000, now, sizeof(now));
-	snprintf(body, sizeof(body), "{\"lastUpdated\": \"%s\",\"currentTime\": \"%s\", \"nodeEligible\": %s}", updated, now,
-		proxy_eligible(p) ? "true" : "false");
+	snprintf(body, sizeof(body), "{\"lastUpdated\": \"%s\",\"currentTime\": \"%s\", \"nodeEligible\": %s}", updated,
+		now, proxy_eligible(p) ? "true" : "false");
 	metrics_health(live, healthy);
 	http_add_header(x, "X-Content-Type-Options", "nosniff");
 	http_respond(x, healthy ? 200 : 503, "application/json", body, strlen(body));
@@ -138,8 +138,8 @@ static void handle_admin(void *context, struct http_exchange *x, const struct ht
 	}
 }
 
-static int listen_one(uv_loop_t *loop, struct serve *s, int slot, const char *text, http_handler handle, struct proxy *proxy,
-	struct error *err)
+static int listen_one(uv_loop_t *loop, struct serve *s, int slot, const char *text, http_handler handle,
+	struct proxy *proxy, struct error *err)
 {
 	struct sock_address address;
 	int fd, r;

@@ -10,7 +10,7 @@ struct serve;
 
 struct serve_options {
 	const char *healthz_address, *metrics_address, *admin_socket; /* NULL or "": not served */
-	struct proxy *proxy;                                          /* borrowed */
+	struct proxy *proxy;					      /* borrowed */
 };
 
 int serve_start(uv_loop_t *loop, const struct serve_options *options, struct serve **ret, struct error *err) MUST_USE;

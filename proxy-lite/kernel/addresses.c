@@ -24,8 +24,8 @@ int address_choice_parse(const struct strv *list, struct address_choice *ret, st
 		}
 		if (!cidr_parse(list->v[i], &cidr)) {
 			free(choice.cidrs);
-			return error_set(err, ERROR_INVALID, "\"%s\" is neither \"primary\" nor a CIDR like 192.0.2.0/24",
-				list->v[i]);
+			return error_set(err, ERROR_INVALID,
+				"\"%s\" is neither \"primary\" nor a CIDR like 192.0.2.0/24", list->v[i]);
 		}
 		choice.cidrs = xreallocarray(choice.cidrs, choice.n_cidrs + 1, sizeof(cidr));
 		choice.cidrs[choice.n_cidrs++] = cidr;

@@ -19,8 +19,8 @@ struct stream {
 	struct str bytes;
 	uint32_t n_messages;
 	/* For elements only: */
-	size_t open;      /* offset of the message being filled + 1; 0: none */
-	size_t list;      /* offset of its list attribute */
+	size_t open;	  /* offset of the message being filled + 1; 0: none */
+	size_t list;	  /* offset of its list attribute */
 	uint32_t in_open; /* elements in it */
 	uint32_t *first;  /* by message: position of its first cause */
 	uint32_t *causes;
@@ -28,8 +28,13 @@ struct stream {
 };
 
 /* Objects, then for each set its deletions, then additions, then chains that go. */
-enum { STREAM_OBJECTS, STREAM_DELETE, STREAM_ADD = STREAM_DELETE + SET_COUNT, STREAM_LAST = STREAM_ADD + SET_COUNT,
-	STREAMS };
+enum {
+	STREAM_OBJECTS,
+	STREAM_DELETE,
+	STREAM_ADD = STREAM_DELETE + SET_COUNT,
+	STREAM_LAST = STREAM_ADD + SET_COUNT,
+	STREAMS
+};
 
 struct batch {
 	const struct base_config *config;
@@ -205,8 +210,7 @@ static void nest_end(struct str *s, size_t at)
 static void message_open(struct batch *b, struct stream *st, enum set_id set, bool add)
 {
 	char buf[512] = { 0 };
-	struct nlmsghdr *nlh =
-		object_begin(buf, add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM, add ? NLM_F_CREATE : 0);
+	struct nlmsghdr *nlh = object_begin(buf, add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM, add ? NLM_F_CREATE : 0);
 
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, b->config->table);
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set_spec(set)->name);
@@ -226,7 +230,8 @@ static void message_close(struct stream *st)
 	if (!st->open)
 		return;
 	nest_end(&st->bytes, st->list);
-	((struct nlmsghdr *)(void *)(st->bytes.buf + st->open - 1))->nlmsg_len = (uint32_t)(st->bytes.len - st->open + 1);
+	((struct nlmsghdr *)(void *)(st->bytes.buf + st->open - 1))->nlmsg_len =
+		(uint32_t)(st->bytes.len - st->open + 1);
 	st->open = 0;
 }
 
@@ -350,12 +355,12 @@ static int element_at(const struct nlmsghdr *nlh, uint32_t offset)
 	struct nlattr *a, *list = NULL;
 	int i = 0;
 
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
-		if (mnl_attr_get_type(a) == NFTA_SET_ELEM_LIST_ELEMENTS)
-			list = a;
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg)) if (mnl_attr_get_type(a) == NFTA_SET_ELEM_LIST_ELEMENTS)
+		list = a;
 	if (!list)
 		return -1;
-	mnl_attr_for_each_nested(a, list) {
+	mnl_attr_for_each_nested(a, list)
+	{
 		size_t at = (size_t)((const char *)a - (const char *)nlh);
 
 		if (offset >= at && offset < at + a->nla_len)

@@ -17,7 +17,7 @@ enum { BATCH_NO_CAUSE = UINT32_MAX };
 
 struct batch_fault {
 	uint32_t cause; /* BATCH_NO_CAUSE: an object, or the batch as a whole */
-	bool exact;     /* false: one of several elements of a message; build again with singles */
+	bool exact;	/* false: one of several elements of a message; build again with singles */
 };
 
 /* `config` is borrowed. singles: each element in a message of its own. */

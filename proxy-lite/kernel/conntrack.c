@@ -51,7 +51,8 @@ static void read_ip(const struct nlattr *nest, struct tuple *t)
 {
 	const struct nlattr *a;
 
-	mnl_attr_for_each_nested(a, nest) {
+	mnl_attr_for_each_nested(a, nest)
+	{
 		uint16_t type = mnl_attr_get_type(a), len = mnl_attr_get_payload_len(a);
 		bool v6 = type == CTA_IP_V6_SRC || type == CTA_IP_V6_DST;
 		bool source = type == CTA_IP_V4_SRC || type == CTA_IP_V6_SRC;
@@ -68,7 +69,8 @@ static void read_proto(const struct nlattr *nest, struct tuple *t)
 {
 	const struct nlattr *a;
 
-	mnl_attr_for_each_nested(a, nest) {
+	mnl_attr_for_each_nested(a, nest)
+	{
 		uint16_t type = mnl_attr_get_type(a), len = mnl_attr_get_payload_len(a);
 
 		if (type == CTA_PROTO_NUM && len == 1)
@@ -85,7 +87,8 @@ static struct tuple read_tuple(const struct nlattr *nest)
 	struct tuple t = { 0 };
 	const struct nlattr *a;
 
-	mnl_attr_for_each_nested(a, nest) {
+	mnl_attr_for_each_nested(a, nest)
+	{
 		if (mnl_attr_get_type(a) == CTA_TUPLE_IP)
 			read_ip(a, &t);
 		if (mnl_attr_get_type(a) == CTA_TUPLE_PROTO)
@@ -122,7 +125,8 @@ static int read_flow(const struct nlmsghdr *nlh, void *data)
 	struct tuple o, r;
 	struct flow flow;
 
-	mnl_attr_for_each(a, nlh, sizeof(*nfg)) {
+	mnl_attr_for_each(a, nlh, sizeof(*nfg))
+	{
 		switch (mnl_attr_get_type(a)) {
 		case CTA_TUPLE_ORIG:
 			orig = a;

@@ -28,9 +28,9 @@ static int read_generation(const struct nlmsghdr *nlh, void *data)
 {
 	struct nlattr *a;
 
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
-		if (mnl_attr_get_type(a) == NFTA_GEN_ID && mnl_attr_get_payload_len(a) == 4)
-			*(uint32_t *)data = ntohl(mnl_attr_get_u32(a));
+	mnl_attr_for_each(a, nlh,
+		sizeof(struct nfgenmsg)) if (mnl_attr_get_type(a) == NFTA_GEN_ID && mnl_attr_get_payload_len(a) == 4) *
+		(uint32_t *)data = ntohl(mnl_attr_get_u32(a));
 	return MNL_CB_OK;
 }
 
@@ -55,9 +55,9 @@ static int read_table(const struct nlmsghdr *nlh, void *data)
 	struct nlattr *a;
 
 	d->structure->exists = true;
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
-		if (mnl_attr_get_type(a) == NFTA_TABLE_FLAGS && mnl_attr_get_payload_len(a) == 4)
-			d->structure->flags = ntohl(mnl_attr_get_u32(a));
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg)) if (mnl_attr_get_type(a) == NFTA_TABLE_FLAGS &&
+							       mnl_attr_get_payload_len(a) == 4) d->structure->flags =
+		ntohl(mnl_attr_get_u32(a));
 	return MNL_CB_OK;
 }
 
@@ -78,7 +78,8 @@ static int read_chain(const struct nlmsghdr *nlh, void *data)
 	struct dumping *d = data;
 	struct nftnl_chain *c = nftnl_chain_alloc();
 
-	if (c && nftnl_chain_nlmsg_parse(nlh, c) == 0 && str_eq(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), d->config->table)) {
+	if (c && nftnl_chain_nlmsg_parse(nlh, c) == 0 &&
+		str_eq(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), d->config->table)) {
 		struct held_chain *chain =
 			structure_add_chain(d->structure, xstrdup(nftnl_chain_get_str(c, NFTNL_CHAIN_NAME)));
 
@@ -115,9 +116,8 @@ static const uint8_t *plain_value(const struct nlattr *nest, size_t len)
 {
 	const struct nlattr *a;
 
-	mnl_attr_for_each_nested(a, nest)
-		if (mnl_attr_get_type(a) == NFTA_DATA_VALUE && mnl_attr_get_payload_len(a) == len)
-			return mnl_attr_get_payload(a);
+	mnl_attr_for_each_nested(a, nest) if (mnl_attr_get_type(a) == NFTA_DATA_VALUE &&
+					      mnl_attr_get_payload_len(a) == len) return mnl_attr_get_payload(a);
 	return NULL;
 }
 
@@ -129,12 +129,11 @@ static uint32_t verdict_plan(const struct nlattr *nest, uint32_t id, int wanted)
 	uint32_t code = 0;
 	char name[PLAN_NAME_MAX];
 
-	mnl_attr_for_each_nested(a, nest)
-		if (mnl_attr_get_type(a) == NFTA_DATA_VERDICT)
-			verdict = a;
+	mnl_attr_for_each_nested(a, nest) if (mnl_attr_get_type(a) == NFTA_DATA_VERDICT) verdict = a;
 	if (!verdict)
 		return 0;
-	mnl_attr_for_each_nested(a, verdict) {
+	mnl_attr_for_each_nested(a, verdict)
+	{
 		if (mnl_attr_get_type(a) == NFTA_VERDICT_CODE && mnl_attr_get_payload_len(a) == 4)
 			code = ntohl(mnl_attr_get_u32(a));
 		if (mnl_attr_get_type(a) == NFTA_VERDICT_CHAIN && mnl_attr_validate(a, MNL_TYPE_NUL_STRING) == 0)
@@ -150,7 +149,8 @@ static void read_element(struct dumping *d, const struct nlattr *element)
 	enum set_id set = d->step->set;
 	uint32_t id, plan = 0;
 
-	mnl_attr_for_each_nested(a, element) {
+	mnl_attr_for_each_nested(a, element)
+	{
 		if (mnl_attr_get_type(a) == NFTA_SET_ELEM_KEY)
 			key_nest = a;
 		if (mnl_attr_get_type(a) == (set_spec(set)->interval ? NFTA_SET_ELEM_KEY_END : NFTA_SET_ELEM_DATA))
@@ -174,18 +174,18 @@ static int read_elements(const struct nlmsghdr *nlh, void *data)
 {
 	const struct nlattr *a, *element;
 
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg)) {
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
+	{
 		if (mnl_attr_get_type(a) != NFTA_SET_ELEM_LIST_ELEMENTS)
 			continue;
-		mnl_attr_for_each_nested(element, a)
-			if (mnl_attr_get_type(element) == NFTA_LIST_ELEM)
-				read_element(data, element);
+		mnl_attr_for_each_nested(element, a) if (mnl_attr_get_type(element) == NFTA_LIST_ELEM)
+			read_element(data, element);
 	}
 	return MNL_CB_OK;
 }
 
-static int dump_list(struct netlink *nl, struct dumping *d, uint16_t type, uint16_t table_attr, mnl_cb_t each,
-	struct error *err)
+static int dump_list(
+	struct netlink *nl, struct dumping *d, uint16_t type, uint16_t table_attr, mnl_cb_t each, struct error *err)
 {
 	char buf[REQUEST_MAX] = { 0 };
 	struct nlmsghdr *nlh = request(buf, type, NLM_F_DUMP, NFPROTO_INET);

@@ -40,9 +40,10 @@ static bool names_table(const struct nlmsghdr *nlh, const char *table)
 {
 	const struct nlattr *a;
 
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
-		if (mnl_attr_get_type(a) == NFTA_TABLE_NAME)
-			return mnl_attr_validate(a, MNL_TYPE_NUL_STRING) == 0 && strcmp(mnl_attr_get_str(a), table) == 0;
+	mnl_attr_for_each(a, nlh,
+		sizeof(struct nfgenmsg)) if (mnl_attr_get_type(a) == NFTA_TABLE_NAME) return mnl_attr_validate(a,
+		MNL_TYPE_NUL_STRING) == 0 &&
+		strcmp(mnl_attr_get_str(a), table) == 0;
 	return false;
 }
 
@@ -50,7 +51,8 @@ static void read_generation(const struct nlmsghdr *nlh, struct monitor *m, struc
 {
 	const struct nlattr *a;
 
-	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg)) {
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
+	{
 		uint16_t type = mnl_attr_get_type(a);
 
 		if (type == NFTA_GEN_ID && mnl_attr_get_payload_len(a) == 4)

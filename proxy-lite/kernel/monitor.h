@@ -10,15 +10,15 @@
 struct monitor {
 	struct netlink nl;
 	const char *table; /* borrowed */
-	uint32_t own;      /* port id whose commits are ours */
-	bool pending;      /* a foreign change of our table whose end was not heard yet */
+	uint32_t own;	   /* port id whose commits are ours */
+	bool pending;	   /* a foreign change of our table whose end was not heard yet */
 };
 
 struct monitor_news {
-	bool touched;  /* somebody else changed our table */
-	bool lost;     /* notifications were lost */
-	uint32_t gen;  /* newest generation heard of; 0: none */
-	uint32_t pid;  /* who did it last, 0: unknown */
+	bool touched; /* somebody else changed our table */
+	bool lost;    /* notifications were lost */
+	uint32_t gen; /* newest generation heard of; 0: none */
+	uint32_t pid; /* who did it last, 0: unknown */
 	char who[32];
 };
 

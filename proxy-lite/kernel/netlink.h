@@ -29,4 +29,5 @@ int netlink_reserve_send(const struct netlink *nl, size_t len) MUST_USE;
 /* Sends one request (its sequence number is set here) and calls `each` for every answer until the end or the ACK. An
  * interrupted dump gives -EINTR: start again. An error of the kernel is returned as -errno, with text in err; `each`
  * returns MNL_CB_OK, or MNL_CB_ERROR with errno set. */
-int netlink_request(struct netlink *nl, struct nlmsghdr *request, mnl_cb_t each, void *data, struct error *err) MUST_USE;
+int netlink_request(
+	struct netlink *nl, struct nlmsghdr *request, mnl_cb_t each, void *data, struct error *err) MUST_USE;

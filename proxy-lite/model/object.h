@@ -1,8 +1,9 @@
 /*
- * object.h - purpose: what of a Service and of an EndpointSlice a packet can notice, read from JSON into compact structs.
+ * object.h - purpose: what of a Service and of an EndpointSlice a packet can notice, read from JSON into compact
+ * structs.
  *
- * Pure. The JSON can be dropped right after parsing. What is malformed in a part (one port, one address) is left out and
- * named in `left_out`; what makes the whole object useless is the error.
+ * Pure. The JSON can be dropped right after parsing. What is malformed in a part (one port, one address) is left out
+ * and named in `left_out`; what makes the whole object useless is the error.
  */
 #pragma once
 #include "common/base/error.h"
@@ -13,8 +14,8 @@
 
 /* Who we are; part of what parsing looks at. Strings are borrowed, NULL when unknown. */
 struct node_identity {
-	const char *name;       /* metadata.name of our Node */
-	const char *zone;       /* topology.kubernetes.io/zone */
+	const char *name;	/* metadata.name of our Node */
+	const char *zone;	/* topology.kubernetes.io/zone */
 	const char *proxy_name; /* which service.kubernetes.io/service-proxy-name is ours */
 };
 
@@ -37,8 +38,8 @@ struct service_outside {
 };
 
 struct service {
-	char *key;           /* "namespace/name" */
-	uint64_t created;    /* YYYYMMDDhhmmss as a number: the older Service wins a contested address */
+	char *key;		  /* "namespace/name" */
+	uint64_t created;	  /* YYYYMMDDhhmmss as a number: the older Service wins a contested address */
 	struct ip cluster_ips[2]; /* at most one of each family */
 	uint8_t n_cluster_ips;
 	bool internal_local;
@@ -53,12 +54,12 @@ enum endpoint_flag {
 	ENDPOINT_READY = 1,
 	ENDPOINT_SERVING = 2,
 	ENDPOINT_TERMINATING = 4,
-	ENDPOINT_LOCAL = 8,        /* on our node */
-	ENDPOINT_PLACED = 16,      /* has a nodeName */
-	ENDPOINT_ZONE_HINT = 32,   /* has hints.forZones */
-	ENDPOINT_OUR_ZONE = 64,    /* ... with our zone */
-	ENDPOINT_NODE_HINT = 128,  /* has hints.forNodes */
-	ENDPOINT_OUR_NODE = 256,   /* ... with our node */
+	ENDPOINT_LOCAL = 8,	  /* on our node */
+	ENDPOINT_PLACED = 16,	  /* has a nodeName */
+	ENDPOINT_ZONE_HINT = 32,  /* has hints.forZones */
+	ENDPOINT_OUR_ZONE = 64,	  /* ... with our zone */
+	ENDPOINT_NODE_HINT = 128, /* has hints.forNodes */
+	ENDPOINT_OUR_NODE = 256,  /* ... with our node */
 };
 
 struct endpoint {
@@ -73,9 +74,9 @@ struct slice_port {
 };
 
 struct slice {
-	char *key;         /* "namespace/name" */
+	char *key;	   /* "namespace/name" */
 	char *service_key; /* the Service it belongs to */
-	bool seen;         /* in the running list (services.c) */
+	bool seen;	   /* in the running list (services.c) */
 	bool v6;
 	size_t n_ports;
 	struct slice_port *ports;

@@ -7,8 +7,8 @@
 #include "common/base/map.h"
 
 struct problems {
-	struct map texts; /* "Service ns/name" -> char * */
-	uint64_t total;   /* reports so far */
+	struct map texts;						  /* "Service ns/name" -> char * */
+	uint64_t total;							  /* reports so far */
 	void (*report)(void *data, const char *object, const char *text); /* may be NULL */
 	void *data;
 };

@@ -59,7 +59,8 @@ static int parse_cluster_ips(const json_t *spec, struct service *service, struct
 
 	if (r < 0)
 		return error_prefix(err, "spec");
-	if (str_eq(single, "None") || (json_array_size(array) && str_eq(json_string_value(json_array_get(array, 0)), "None")))
+	if (str_eq(single, "None") ||
+		(json_array_size(array) && str_eq(json_string_value(json_array_get(array, 0)), "None")))
 		return 0;
 	if (json_array_size(array) == 0) {
 		if (str_empty(single))
@@ -67,14 +68,16 @@ static int parse_cluster_ips(const json_t *spec, struct service *service, struct
 		add_cluster_ip(service, single, left_out);
 		return 1;
 	}
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (i < 8)
 			add_cluster_ip(service, json_string_value(item), left_out);
 	}
 	return 1;
 }
 
-static int parse_ports(const json_t *spec, struct service *service, bool node_ports, struct str *left_out, struct error *err)
+static int parse_ports(
+	const json_t *spec, struct service *service, bool node_ports, struct str *left_out, struct error *err)
 {
 	const json_t *array, *item;
 	size_t i;
@@ -85,7 +88,8 @@ static int parse_ports(const json_t *spec, struct service *service, bool node_po
 	if (json_array_size(array) > OBJECT_PORTS_MAX)
 		return error_set(err, ERROR_INVALID, "spec.ports: %zu are too many", json_array_size(array));
 	service->ports = xcalloc(json_array_size(array) + 1, sizeof(*service->ports));
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		struct service_port *port = &service->ports[service->n_ports];
 		const json_t *node_port = json_object_get(item, "nodePort");
 
@@ -122,8 +126,8 @@ static int parse_affinity(const json_t *spec, struct service *service, struct st
 	if (!timeout || json_is_null(timeout))
 		return 0;
 	if (json_integer_value(timeout) < 1 || json_integer_value(timeout) > AFFINITY_MAX_S)
-		field_left_out(left_out, "spec.sessionAffinityConfig.clientIP.timeoutSeconds: is not 1 to %d",
-			AFFINITY_MAX_S);
+		field_left_out(
+			left_out, "spec.sessionAffinityConfig.clientIP.timeoutSeconds: is not 1 to %d", AFFINITY_MAX_S);
 	else
 		service->affinity_s = (uint32_t)json_integer_value(timeout);
 	return 0;
@@ -160,7 +164,8 @@ static int parse_external_ips(const json_t *spec, struct service *service, struc
 
 	if (r < 0)
 		return error_prefix(err, "spec");
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (!add_external_ip(service, json_string_value(item)))
 			field_left_out(left_out, "spec.externalIPs: \"%.60s\" is not a usable address",
 				json_string_value(item) ? json_string_value(item) : "");
@@ -168,8 +173,8 @@ static int parse_external_ips(const json_t *spec, struct service *service, struc
 	return 0;
 }
 
-static int parse_balancer(const json_t *object, const json_t *spec, struct service *service, struct str *left_out,
-	struct error *err)
+static int parse_balancer(
+	const json_t *object, const json_t *spec, struct service *service, struct str *left_out, struct error *err)
 {
 	const json_t *status = json_object_get(json_object_get(object, "status"), "loadBalancer");
 	const json_t *array, *item;
@@ -178,13 +183,15 @@ static int parse_balancer(const json_t *object, const json_t *spec, struct servi
 
 	if (r < 0)
 		return error_prefix(err, "status.loadBalancer");
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		const char *text = field_string(item, "ip");
 
 		if (str_empty(text) || str_eq(field_string(item, "ipMode"), "Proxy"))
 			continue; /* a hostname, or traffic that must leave to the balancer */
 		if (!add_external_ip(service, text))
-			field_left_out(left_out, "status.loadBalancer.ingress: \"%.60s\" is not a usable address", text);
+			field_left_out(
+				left_out, "status.loadBalancer.ingress: \"%.60s\" is not a usable address", text);
 	}
 	if (service->outside)
 		service->outside->n_balancer_ips = service->outside->n_external_ips - before;
@@ -202,7 +209,8 @@ static int parse_source_ranges(const json_t *spec, struct service *service, stru
 
 	if (r < 0)
 		return error_prefix(err, "spec");
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		struct service_outside *out = outside_of(service);
 		const char *text = json_string_value(item);
 		char trimmed[64];
@@ -211,7 +219,8 @@ static int parse_source_ranges(const json_t *spec, struct service *service, stru
 		out->guarded = true;
 		/* The API lets spaces through. */
 		if (!text || sscanf(text, " %63s", trimmed) != 1 || !cidr_parse(trimmed, &cidr)) {
-			field_left_out(left_out, "spec.loadBalancerSourceRanges: \"%.60s\" is not a CIDR", text ? text : "");
+			field_left_out(
+				left_out, "spec.loadBalancerSourceRanges: \"%.60s\" is not a CIDR", text ? text : "");
 			continue;
 		}
 		out->source_ranges = xreallocarray(out->source_ranges, out->n_source_ranges + 1, sizeof(cidr));
@@ -221,8 +230,8 @@ static int parse_source_ranges(const json_t *spec, struct service *service, stru
 }
 
 /* Returns 0 when the Service is not for us, 1 when it is. */
-static int parse_spec(const json_t *object, const json_t *spec, struct service *service, struct str *left_out,
-	struct error *err)
+static int parse_spec(
+	const json_t *object, const json_t *spec, struct service *service, struct str *left_out, struct error *err)
 {
 	const char *type = field_string(spec, "type");
 	bool balancer = str_eq(type, "LoadBalancer"), node_ports = balancer || str_eq(type, "NodePort");
@@ -288,7 +297,8 @@ static bool outside_equal(const struct service_outside *a, const struct service_
 	if (!a || !b)
 		return a == b;
 	if (a->n_external_ips != b->n_external_ips || a->n_balancer_ips != b->n_balancer_ips ||
-		a->n_source_ranges != b->n_source_ranges || a->guarded != b->guarded || a->health_port != b->health_port)
+		a->n_source_ranges != b->n_source_ranges || a->guarded != b->guarded ||
+		a->health_port != b->health_port)
 		return false;
 	for (size_t i = 0; i < a->n_external_ips; i++)
 		if (!ip_equal(&a->external_ips[i], &b->external_ips[i]))
@@ -302,8 +312,9 @@ static bool outside_equal(const struct service_outside *a, const struct service_
 
 bool service_equal(const struct service *a, const struct service *b)
 {
-	if (a->created != b->created || a->n_cluster_ips != b->n_cluster_ips || a->internal_local != b->internal_local ||
-		a->external_local != b->external_local || a->affinity_s != b->affinity_s || a->n_ports != b->n_ports)
+	if (a->created != b->created || a->n_cluster_ips != b->n_cluster_ips ||
+		a->internal_local != b->internal_local || a->external_local != b->external_local ||
+		a->affinity_s != b->affinity_s || a->n_ports != b->n_ports)
 		return false;
 	for (unsigned i = 0; i < a->n_cluster_ips; i++)
 		if (!ip_equal(&a->cluster_ips[i], &b->cluster_ips[i]))

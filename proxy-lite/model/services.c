@@ -184,8 +184,8 @@ bool services_put(struct services *s, enum object_kind kind, const json_t *objec
 		problems_set(&s->problems, kind_names[kind], nameless, err.text);
 		return false;
 	}
-	r = kind == OBJECT_SERVICE ? service_parse(object, &s->node, &service, &left_out, &err) :
-				     slice_parse(object, &s->node, &slice, &left_out, &err);
+	r = kind == OBJECT_SERVICE ? service_parse(object, &s->node, &service, &left_out, &err)
+				   : slice_parse(object, &s->node, &slice, &left_out, &err);
 	text = r < 0 ? err.text : str_get(&left_out);
 	problems_set(&s->problems, kind_names[kind], key, text);
 	return kind == OBJECT_SERVICE ? set_service(s, key, service) : set_slice(s, key, slice);

@@ -17,24 +17,24 @@ struct service_entry {
 	struct slice **slices;
 	uint32_t n_slices;
 	bool dirty;
-	bool contested;                /* another Service holds one of its frontends */
-	bool seen;                     /* in the running list */
-	bool taken;                    /* in the transaction that is being planned */
-	struct service_entry *next;    /* in the dirty list */
-	struct frontend *frontends;    /* owned by the table (sync): what the kernel holds for it */
-	char key[];                    /* "namespace/name" */
+	bool contested;		    /* another Service holds one of its frontends */
+	bool seen;		    /* in the running list */
+	bool taken;		    /* in the transaction that is being planned */
+	struct service_entry *next; /* in the dirty list */
+	struct frontend *frontends; /* owned by the table (sync): what the kernel holds for it */
+	char key[];		    /* "namespace/name" */
 };
 
 enum object_kind { OBJECT_SERVICE, OBJECT_SLICE };
 
 struct services {
 	struct node_identity node; /* strings are borrowed */
-	struct map entries;        /* key -> struct service_entry */
-	struct map slices;         /* key -> struct slice */
+	struct map entries;	   /* key -> struct service_entry */
+	struct map slices;	   /* key -> struct slice */
 	struct service_entry *dirty, *dirty_last;
 	size_t n_dirty, n_services, n_health_ports;
 	struct problems problems;
-	uint64_t changes[2]; /* by object_kind: how many objects differed from before */
+	uint64_t changes[2];	    /* by object_kind: how many objects differed from before */
 	uint64_t oldest_trigger_ms; /* earliest trigger time among the dirty; 0: none */
 };
 

@@ -15,7 +15,8 @@ static int parse_ports(const json_t *object, struct slice *slice, struct str *le
 	if (json_array_size(array) > OBJECT_PORTS_MAX)
 		return error_set(err, ERROR_INVALID, "ports: %zu are too many", json_array_size(array));
 	slice->ports = xcalloc(json_array_size(array) + 1, sizeof(*slice->ports));
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		struct slice_port *port = &slice->ports[slice->n_ports];
 		const json_t *number = json_object_get(item, "port");
 
@@ -61,7 +62,8 @@ static uint16_t hint_flags(const json_t *hints, const char *list, const char *we
 	uint16_t flags = 0;
 	size_t i;
 
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		flags |= has;
 		if (we && str_eq(field_string(item, "name"), we))
 			flags |= ours;
@@ -101,7 +103,8 @@ static int parse_endpoints(const json_t *object, const struct node_identity *nod
 	if (json_array_size(array) > SLICE_ENDPOINTS_MAX)
 		return error_set(err, ERROR_INVALID, "endpoints: %zu are too many", json_array_size(array));
 	slice->endpoints = xcalloc(json_array_size(array) + 1, sizeof(*slice->endpoints));
-	json_array_foreach(array, i, item) {
+	json_array_foreach(array, i, item)
+	{
 		if (parse_endpoint(item, slice->v6, node, &slice->endpoints[slice->n_endpoints]))
 			slice->n_endpoints++;
 		else
@@ -113,8 +116,8 @@ static int parse_endpoints(const json_t *object, const struct node_identity *nod
 
 static uint64_t trigger_time_ms(const json_t *metadata)
 {
-	const char *text =
-		field_string(json_object_get(metadata, "annotations"), "endpoints.kubernetes.io/last-change-trigger-time");
+	const char *text = field_string(
+		json_object_get(metadata, "annotations"), "endpoints.kubernetes.io/last-change-trigger-time");
 	struct tm tm = { 0 };
 	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
 	double fraction = rest && *rest == '.' ? strtod(rest, NULL) : 0;
@@ -135,7 +138,8 @@ static int parse_slice(const json_t *object, const struct node_identity *node, s
 	if (!object_is_ours(object, node) || str_empty(service) || str_eq(type, "FQDN"))
 		return 0;
 	if (!str_eq(type, "IPv4") && !str_eq(type, "IPv6"))
-		return error_set(err, ERROR_INVALID, "addressType: \"%.20s\" is not IPv4, IPv6 or FQDN", type ? type : "");
+		return error_set(
+			err, ERROR_INVALID, "addressType: \"%.20s\" is not IPv4, IPv6 or FQDN", type ? type : "");
 	slice->v6 = str_eq(type, "IPv6");
 	slice->service_key = xasprintf("%s/%.253s", field_string(metadata, "namespace"), service);
 	if ((r = parse_ports(object, slice, left_out, err)) < 0 ||

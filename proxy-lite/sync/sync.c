@@ -197,7 +197,8 @@ static void refuse(struct sync *s, struct changes *changes, uint32_t cause, cons
 	char text[FRONTEND_TEXT_MAX + ERROR_TEXT_MAX], name[FRONTEND_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s: %s", frontend_key_format(&f->key, name), why->text);
-	problems_set(&s->services->problems, "Service refused by the kernel:", f->owner ? f->owner->key : "(none)", text);
+	problems_set(
+		&s->services->problems, "Service refused by the kernel:", f->owner ? f->owner->key : "(none)", text);
 	s->stats.refused++;
 	changes_refuse(changes, &s->table, cause);
 }
@@ -290,7 +291,8 @@ static enum outcome attempt(struct sync *s, bool *reloaded, struct error *err)
 			s->check = false;
 			return DONE;
 		}
-		if (r != -ERESTART && fault.cause != BATCH_NO_CAUSE && *reloaded && r != -ENOMEM && refusals < REFUSALS_MAX) {
+		if (r != -ERESTART && fault.cause != BATCH_NO_CAUSE && *reloaded && r != -ENOMEM &&
+			refusals < REFUSALS_MAX) {
 			if (fault.exact) {
 				refuse(s, &changes, fault.cause, err);
 				refusals++;

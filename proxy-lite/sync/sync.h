@@ -17,7 +17,7 @@
 
 struct sync_stats {
 	uint64_t commits, failures, repairs, refused, elements;
-	uint64_t last_commit_ns;  /* how long the last transaction took, planning and all */
+	uint64_t last_commit_ns; /* how long the last transaction took, planning and all */
 	uint64_t last_full_ns, last_partial_ns;
 	size_t last_elements;
 	bool last_full, last_written;
@@ -30,7 +30,7 @@ struct sync {
 	bool loaded; /* `table` is what the kernel holds */
 	bool fresh;  /* ... just read: what nobody claims goes away with the next transaction */
 	uint32_t gen;
-	bool check;  /* private: compare generations after this commit */
+	bool check; /* private: compare generations after this commit */
 	struct table table;
 	struct strays strays;
 	struct repair repair;

@@ -64,11 +64,11 @@ static char *event_text(const struct events *e, const char *kind, const char *ns
 	gmtime_r(&now, &tm);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	snprintf(event_name, sizeof(event_name), "%.230s.%s", name, unique);
-	json = json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:s,s:s,s:s,s:s},s:s,s:s,s:s,s:{s:s,s:s},s:s,s:s,s:s,s:s,s:i}", "apiVersion",
-		"v1", "kind", "Event", "metadata", "namespace", ns, "name", event_name, "involvedObject", "apiVersion", version,
-		"kind", kind, "namespace", ns, "name", name, "type", "Warning", "reason", "LeftOut", "message", text, "source",
-		"component", "proxy-lite", "host", e->node, "reportingComponent", "proxy-lite", "reportingInstance", e->node,
-		"firstTimestamp", when, "lastTimestamp", when, "count", 1);
+	json = json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:s,s:s,s:s,s:s},s:s,s:s,s:s,s:{s:s,s:s},s:s,s:s,s:s,s:s,s:i}",
+		"apiVersion", "v1", "kind", "Event", "metadata", "namespace", ns, "name", event_name, "involvedObject",
+		"apiVersion", version, "kind", kind, "namespace", ns, "name", name, "type", "Warning", "reason",
+		"LeftOut", "message", text, "source", "component", "proxy-lite", "host", e->node, "reportingComponent",
+		"proxy-lite", "reportingInstance", e->node, "firstTimestamp", when, "lastTimestamp", when, "count", 1);
 	body = json ? json_dumps(json, JSON_COMPACT) : NULL; /* NULL: the text is no UTF-8 */
 	json_decref(json);
 	return body;

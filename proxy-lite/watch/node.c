@@ -18,7 +18,8 @@ static void add_range(struct node_state *state, const char *text)
 void node_state_parse(const json_t *object, struct node_state *ret)
 {
 	const json_t *metadata = json_object_get(object, "metadata"), *spec = json_object_get(object, "spec"), *item;
-	const char *zone = json_string_value(json_object_get(json_object_get(metadata, "labels"), "topology.kubernetes.io/zone"));
+	const char *zone =
+		json_string_value(json_object_get(json_object_get(metadata, "labels"), "topology.kubernetes.io/zone"));
 	const char *deleted = json_string_value(json_object_get(metadata, "deletionTimestamp"));
 	size_t i;
 
@@ -26,10 +27,12 @@ void node_state_parse(const json_t *object, struct node_state *ret)
 	if (zone)
 		snprintf(ret->zone, sizeof(ret->zone), "%s", zone);
 	ret->going = !str_empty(deleted);
-	json_array_foreach(json_object_get(spec, "taints"), i, item) {
+	json_array_foreach(json_object_get(spec, "taints"), i, item)
+	{
 		ret->going |= str_eq(json_string_value(json_object_get(item, "key")), to_be_deleted);
 	}
-	json_array_foreach(json_object_get(spec, "podCIDRs"), i, item) {
+	json_array_foreach(json_object_get(spec, "podCIDRs"), i, item)
+	{
 		add_range(ret, json_string_value(item));
 	}
 	add_range(ret, json_string_value(json_object_get(spec, "podCIDR")));
@@ -39,7 +42,8 @@ static bool ranges_equal(const struct node_state *a, const struct node_state *b)
 {
 	for (int v6 = 0; v6 < 2; v6++)
 		if (a->has_pods[v6] != b->has_pods[v6] ||
-			(a->has_pods[v6] && (a->pods[v6].prefix != b->pods[v6].prefix || !ip_equal(&a->pods[v6].ip, &b->pods[v6].ip))))
+			(a->has_pods[v6] && (a->pods[v6].prefix != b->pods[v6].prefix ||
+						    !ip_equal(&a->pods[v6].ip, &b->pods[v6].ip))))
 			return false;
 	return true;
 }

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 struct node_state {
-	char zone[64];      /* "" when unknown */
-	bool has_pods[2];   /* by family */
+	char zone[64];	  /* "" when unknown */
+	bool has_pods[2]; /* by family */
 	struct cidr pods[2];
 	bool going; /* being deleted, or tainted for deletion: load balancers shall look elsewhere */
 };

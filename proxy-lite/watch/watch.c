@@ -24,7 +24,7 @@ struct watch {
 	struct watch_options options;
 	uv_loop_t *loop;
 	struct kubeconfig config; /* empty without one */
-	uint64_t stamp;           /* of its files when they were read */
+	uint64_t stamp;		  /* of its files when they were read */
 	struct tls_client *tls;
 	struct http_client *client;
 	struct events *events;
@@ -51,8 +51,8 @@ static void object(void *data, enum watch_event event, const json_t *json)
 {
 	struct source *s = data;
 	struct watch *w = s->watch;
-	bool changed = event == WATCH_DELETED ? services_delete(w->options.services, s->kind, json) :
-						services_put(w->options.services, s->kind, json);
+	bool changed = event == WATCH_DELETED ? services_delete(w->options.services, s->kind, json)
+					      : services_put(w->options.services, s->kind, json);
 
 	if (changed && !s->listing)
 		w->options.changed(w->options.data);
@@ -160,15 +160,16 @@ static void start_source(struct watch *w, enum object_kind kind)
 	};
 	struct source *s = &w->sources[kind];
 
-	s->lw = list_watch_start(w->loop, &(struct list_watch_options){ .client = w->client,
-						  .path = paths[kind],
-						  .label_selector = w->options.services->node.proxy_name ? selector_of_name : selector,
-						  .data = s,
-						  .on_list_begin = list_begin,
-						  .on_object = object,
-						  .on_list_end = list_end,
-						  .on_bad = bad,
-						  .on_state = state });
+	s->lw = list_watch_start(
+		w->loop, &(struct list_watch_options){ .client = w->client,
+				 .path = paths[kind],
+				 .label_selector = w->options.services->node.proxy_name ? selector_of_name : selector,
+				 .data = s,
+				 .on_list_begin = list_begin,
+				 .on_object = object,
+				 .on_list_end = list_end,
+				 .on_bad = bad,
+				 .on_state = state });
 }
 
 /* ---- the API server ---- */
@@ -183,8 +184,8 @@ static uint64_t files_stamp(const struct strv *files)
 
 		if (stat(files->v[i], &st) < 0)
 			continue;
-		stamp = stamp * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + (uint64_t)st.st_size +
-			st.st_ino;
+		stamp = stamp * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec +
+			(uint64_t)st.st_size + st.st_ino;
 	}
 	return stamp;
 }
@@ -192,12 +193,15 @@ static uint64_t files_stamp(const struct strv *files)
 static int make_client(struct watch *w, const struct kubeconfig *config, struct tls_client **ret_tls,
 	struct http_client **ret_client, struct error *err)
 {
-	struct http_client_options options = { .address = config->address, .host = config->host, .bearer = config->token };
+	struct http_client_options options = {
+		.address = config->address, .host = config->host, .bearer = config->token
+	};
 	int r;
 
 	*ret_tls = NULL;
 	if (config->tls) {
-		r = tls_client_new(config->ca_pem, config->cert_pem, config->key_pem, config->server_name, ret_tls, err);
+		r = tls_client_new(
+			config->ca_pem, config->cert_pem, config->key_pem, config->server_name, ret_tls, err);
 		if (r < 0)
 			return error_prefix(err, "kubeconfig %s", w->options.kubeconfig);
 		options.tls = *ret_tls;
@@ -211,8 +215,8 @@ static int open_client(struct watch *w, struct error *err)
 	int r;
 
 	if (!w->options.kubeconfig) {
-		w->client = http_client_new(w->loop,
-			&(struct http_client_options){ .address = w->options.address, .host = "kubernetes" });
+		w->client = http_client_new(
+			w->loop, &(struct http_client_options){ .address = w->options.address, .host = "kubernetes" });
 		return 0;
 	}
 	r = kubeconfig_load(w->options.kubeconfig, &w->config, err);
@@ -244,10 +248,10 @@ static void stop_all(struct watch *w)
 
 static bool config_equal(const struct kubeconfig *a, const struct kubeconfig *b)
 {
-	return a->address.len == b->address.len && memcmp(&a->address.storage, &b->address.storage, a->address.len) == 0 &&
-	       a->tls == b->tls && str_eq(a->host, b->host) && str_eq(a->server_name, b->server_name) &&
-	       str_eq(a->ca_pem, b->ca_pem) && str_eq(a->cert_pem, b->cert_pem) && str_eq(a->key_pem, b->key_pem) &&
-	       str_eq(a->token, b->token);
+	return a->address.len == b->address.len &&
+	       memcmp(&a->address.storage, &b->address.storage, a->address.len) == 0 && a->tls == b->tls &&
+	       str_eq(a->host, b->host) && str_eq(a->server_name, b->server_name) && str_eq(a->ca_pem, b->ca_pem) &&
+	       str_eq(a->cert_pem, b->cert_pem) && str_eq(a->key_pem, b->key_pem) && str_eq(a->token, b->token);
 }
 
 void watch_refresh(struct watch *w)

@@ -14,7 +14,7 @@ struct watch;
 
 struct watch_options {
 	struct sock_address address; /* of the API, a Unix socket; unless there is a: */
-	const char *kubeconfig;      /* path, borrowed; NULL: none */
+	const char *kubeconfig;	     /* path, borrowed; NULL: none */
 	struct services *services;   /* borrowed, with its node identity */
 	/* Something that matters changed, or a list came to its end. */
 	void (*changed)(void *data);

@@ -1,5 +1,6 @@
 /*
- * proxy_bench.c - purpose: time proxy-lite's full sync and single changes against the real kernel, without an API server.
+ * proxy_bench.c - purpose: time proxy-lite's full sync and single changes against the real kernel, without an API
+ * server.
  *
  * Run in a network namespace of its own: unshare -n build/tests/bench/proxy_bench SERVICES ENDPOINTS [CHANGES]
  * Prints tab-separated: metric, value, unit.
@@ -14,10 +15,11 @@
 static json_t *service_json(unsigned i)
 {
 	json_t *j;
-	char *text = xasprintf("{\"metadata\":{\"namespace\":\"bench\",\"name\":\"svc-%u\",\"creationTimestamp\":"
-			       "\"2026-01-01T00:00:00Z\"},\"spec\":{\"type\":\"ClusterIP\",\"clusterIPs\":[\"10.%u.%u.%u\"],"
-			       "\"ports\":[{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,\"targetPort\":8080}]}}",
-		i, 96 + (i >> 16), i >> 8 & 255, i & 255);
+	char *text =
+		xasprintf("{\"metadata\":{\"namespace\":\"bench\",\"name\":\"svc-%u\",\"creationTimestamp\":"
+			  "\"2026-01-01T00:00:00Z\"},\"spec\":{\"type\":\"ClusterIP\",\"clusterIPs\":[\"10.%u.%u.%u\"],"
+			  "\"ports\":[{\"name\":\"http\",\"protocol\":\"TCP\",\"port\":80,\"targetPort\":8080}]}}",
+			i, 96 + (i >> 16), i >> 8 & 255, i & 255);
 
 	j = json_loads(text, 0, NULL);
 	free(text);
@@ -33,17 +35,18 @@ static json_t *slice_json(unsigned i, unsigned n, unsigned variant)
 		unsigned k = i * 4 + e + (e == n - 1 ? variant * 7919 : 0);
 		char *address = xasprintf("10.%u.%u.%u", 128 + (k >> 16 & 63), k >> 8 & 255, k & 255);
 
-		json_array_append_new(endpoints, json_pack("{s:[s],s:{s:b,s:b,s:b},s:s}", "addresses", address,
-							  "conditions", "ready", 1, "serving", 1, "terminating", 0,
-							  "nodeName", k % 50 && !getenv("ALL_LOCAL") ? "other" : "bench"));
+		json_array_append_new(
+			endpoints, json_pack("{s:[s],s:{s:b,s:b,s:b},s:s}", "addresses", address, "conditions", "ready",
+					   1, "serving", 1, "terminating", 0, "nodeName",
+					   k % 50 && !getenv("ALL_LOCAL") ? "other" : "bench"));
 		free(address);
 	}
 	char name[64], service[64];
 	snprintf(name, sizeof(name), "svc-%u-abcde", i);
 	snprintf(service, sizeof(service), "svc-%u", i);
-	return json_pack("{s:{s:s,s:s,s:{s:s}},s:s,s:o,s:[{s:s,s:s,s:i}]}", "metadata", "namespace", "bench", "name", name,
-		"labels", "kubernetes.io/service-name", service, "addressType", "IPv4", "endpoints", endpoints, "ports",
-		"name", "http", "protocol", "TCP", "port", 8080);
+	return json_pack("{s:{s:s,s:s,s:{s:s}},s:s,s:o,s:[{s:s,s:s,s:i}]}", "metadata", "namespace", "bench", "name",
+		name, "labels", "kubernetes.io/service-name", service, "addressType", "IPv4", "endpoints", endpoints,
+		"ports", "name", "http", "protocol", "TCP", "port", 8080);
 }
 
 static void put(struct services *services, enum object_kind kind, json_t *object)
@@ -75,8 +78,8 @@ static void run(struct sync *sync, const char *what)
 		fprintf(stderr, "%s: %s\n", what, err.text);
 		exit(1);
 	}
-	printf("%s\t%.3f\t%zu elements%s\n", what, (double)(clock_monotonic_ns() - start) / 1e6, sync->stats.last_elements,
-		sync->stats.last_written ? "" : " (nothing written)");
+	printf("%s\t%.3f\t%zu elements%s\n", what, (double)(clock_monotonic_ns() - start) / 1e6,
+		sync->stats.last_elements, sync->stats.last_written ? "" : " (nothing written)");
 }
 
 int main(int argc, char **argv)

@@ -6,13 +6,11 @@
  * With "tls" it makes itself a CA and certificates, and leaves DIRECTORY/kubeconfig, client.pem and client.key for its
  * clients; they must show the certificate. If there is a file DIRECTORY/token, requests must bear its first line.
  *
- * The .json files in DIRECTORY/{services,endpointslices,nodes,servicecidrs} hold one object each; files may come, change and go
- * (write beside and rename). Events that are posted are appended to DIRECTORY/events. A file DIRECTORY/fault makes the server misbehave, by its first word:
- *	down       every request answers 503
- *	gone       watches end with 410 Gone
- *	garbage    watches send bytes that are no JSON, then end
- *	half       watches send half an event, then end
- *	cut        all watches are cut off once
+ * The .json files in DIRECTORY/{services,endpointslices,nodes,servicecidrs} hold one object each; files may come,
+ *change and go (write beside and rename). Events that are posted are appended to DIRECTORY/events. A file
+ *DIRECTORY/fault makes the server misbehave, by its first word: down       every request answers 503 gone       watches
+ *end with 410 Gone garbage    watches send bytes that are no JSON, then end half       watches send half an event, then
+ *end cut        all watches are cut off once
  */
 #include "common/base/log.h"
 #include "common/base/map.h"
@@ -51,7 +49,7 @@ struct watcher {
 static struct {
 	uv_loop_t loop;
 	const char *directory;
-	int watches[KINDS + 1]; /* the last one: of the directory itself */
+	int watches[KINDS + 1];	   /* the last one: of the directory itself */
 	struct map objects[KINDS]; /* file name -> text */
 	struct event *events[KINDS];
 	size_t n_events[KINDS];
@@ -192,7 +190,8 @@ static void respond_watch(struct http_exchange *x, int kind, const char *fault)
 			send_text(x, api.events[kind][i].line);
 	/* Versions of an earlier life of this server mean nothing now. */
 	if (strcmp(fault, "gone") == 0 || version > api.version)
-		send_text(x, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}}\n");
+		send_text(x, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":"
+			     "\"Expired\",\"code\":410}}\n");
 	else if (strcmp(fault, "garbage") == 0)
 		send_text(x, "\x01\x02{{{ this is no JSON ]\n");
 	else if (strcmp(fault, "half") == 0)
@@ -275,7 +274,8 @@ static struct tls_server *make_tls(const char *address)
 	str_addf(&config,
 		"apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    server: https://%s\n"
 		"    certificate-authority: ca.pem\nusers:\n- name: u\n  user:\n    client-certificate: client.pem\n"
-		"    client-key: client.key\n    tokenFile: token\ncontexts:\n- name: x\n  context: {cluster: c, user: u}\n"
+		"    client-key: client.key\n    tokenFile: token\ncontexts:\n- name: x\n  context: {cluster: c, user: "
+		"u}\n"
 		"current-context: x\n",
 		address);
 	write_file("kubeconfig", config.buf);

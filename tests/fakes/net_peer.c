@@ -3,12 +3,10 @@
  *
  *	net_peer serve NAME PROTOCOL:PORT...     answers each connection or datagram with "NAME CLIENT-ADDRESS"
  *	net_peer ask PROTOCOL ADDRESS PORT [COUNT [MS]]
- *	                                         COUNT times on new sockets: prints the answer, "refused", "timeout" (after
- *	                                         MS, 1000 unless given) or "error: text"
- *	net_peer stream ADDRESS PORT MS          one UDP socket that asks every 20 ms for MS: prints each answer, or
- *	                                         "refused" or "-", when it differs from the one before
- *	net_peer boom PORT                       to each TCP client it sends a segment from nowhere (wrong sequence
- *	                                         number), by a raw socket; then "ok" after 300 ms
+ *	                                         COUNT times on new sockets: prints the answer, "refused", "timeout"
+ *(after MS, 1000 unless given) or "error: text" net_peer stream ADDRESS PORT MS          one UDP socket that asks every
+ *20 ms for MS: prints each answer, or "refused" or "-", when it differs from the one before net_peer boom PORT to each
+ *TCP client it sends a segment from nowhere (wrong sequence number), by a raw socket; then "ok" after 300 ms
  */
 #include "common/base/base.h"
 
@@ -215,10 +213,20 @@ static void send_stray(const struct sockaddr_in *from, const struct sockaddr_in 
 	uint32_t sum = 0;
 	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 
-	packet.ip = (struct iphdr){ .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_TCP, .saddr = from->sin_addr.s_addr,
-		.daddr = to->sin_addr.s_addr, .tot_len = htons(sizeof(packet)) };
-	packet.tcp = (struct tcphdr){ .source = from->sin_port, .dest = to->sin_port, .seq = htonl(0x12345678), .ack = 1,
-		.ack_seq = htonl(0x9abcdef0), .doff = 5, .window = htons(1000) };
+	packet.ip = (struct iphdr){ .version = 4,
+		.ihl = 5,
+		.ttl = 64,
+		.protocol = IPPROTO_TCP,
+		.saddr = from->sin_addr.s_addr,
+		.daddr = to->sin_addr.s_addr,
+		.tot_len = htons(sizeof(packet)) };
+	packet.tcp = (struct tcphdr){ .source = from->sin_port,
+		.dest = to->sin_port,
+		.seq = htonl(0x12345678),
+		.ack = 1,
+		.ack_seq = htonl(0x9abcdef0),
+		.doff = 5,
+		.window = htons(1000) };
 	for (size_t i = 0; i < sizeof(pseudo); i += 2)
 		sum += (uint32_t)((const uint8_t *)&pseudo)[i] << 8 | ((const uint8_t *)&pseudo)[i + 1];
 	packet.tcp.check = checksum(&packet.tcp, sizeof(packet.tcp), sum);

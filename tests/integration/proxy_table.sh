@@ -132,7 +132,7 @@ heals "an added address for node ports" nft add element $T nodeip4 '{ 10.88.0.1 
 heals "a stolen hairpin" nft flush set $T hairpin4
 heals "an added rule" nft add rule $T forward drop
 heals "an inserted rule" nft insert rule $T prerouting accept
-heals "an added chain" sh -c 'nft add chain inet nl_test mine; nft add rule inet nl_test mine drop'
+heals "an added chain" nft "add chain inet nl_test mine; add rule inet nl_test mine drop"
 heals "an added chain with a hook" nft add chain $T mine '{ type filter hook forward priority 5; policy accept; }'
 nft add chain $T cluster4_3 '{ type filter hook forward priority 5; policy accept; }'
 slice web-4 web "$ends" 10.88.0.11 10.88.0.12 10.88.0.13

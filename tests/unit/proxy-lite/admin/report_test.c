@@ -22,7 +22,8 @@ static const struct {
 	{ "web:80", NULL, 0, 0 },
 	{ "[]:80", NULL, 0, 0 },
 	{ "", NULL, 0, 0 },
-	{ "10.96.0.1:80/UDP and much more text than an address with a port could ever have, or so it seems", NULL, 0, 0 },
+	{ "10.96.0.1:80/UDP and much more text than an address with a port could ever have, or so it seems", NULL, 0,
+		0 },
 };
 
 START_TEST(parses)
@@ -72,17 +73,19 @@ static void setup(void)
 	services_init(&services, &node);
 	sync_state = (struct sync){ .config = { .table = "t" }, .services = &services, .loaded = true };
 	table_init(&sync_state.table);
-	put(OBJECT_SERVICE,
-		"{\"metadata\":{\"namespace\":\"n\",\"name\":\"web\"},\"spec\":{\"type\":\"NodePort\",\"clusterIP\":\"10.0.0.1\","
-		"\"ports\":[{\"name\":\"http\",\"port\":80,\"nodePort\":30080}]}}");
-	put(OBJECT_SLICE,
-		"{\"addressType\":\"IPv4\",\"metadata\":{\"namespace\":\"n\",\"name\":\"web-x\",\"labels\":{\"kubernetes.io/service-name\":\"web\"}},"
-		"\"ports\":[{\"name\":\"http\",\"port\":8080}],\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],\"nodeName\":\"we\"},"
-		"{\"addresses\":[\"10.1.0.2\"],\"conditions\":{\"ready\":false}},"
-		"{\"addresses\":[\"10.1.0.3\"],\"conditions\":{\"ready\":false,\"serving\":true,\"terminating\":true}}]}");
-	put(OBJECT_SERVICE,
-		"{\"metadata\":{\"namespace\":\"n\",\"name\":\"younger\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"clusterIP\":"
-		"\"10.0.0.1\",\"ports\":[{\"port\":80}]}}");
+	put(OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"web\"},\"spec\":{\"type\":\"NodePort\","
+			    "\"clusterIP\":\"10.0.0.1\","
+			    "\"ports\":[{\"name\":\"http\",\"port\":80,\"nodePort\":30080}]}}");
+	put(OBJECT_SLICE, "{\"addressType\":\"IPv4\",\"metadata\":{\"namespace\":\"n\",\"name\":\"web-x\",\"labels\":{"
+			  "\"kubernetes.io/service-name\":\"web\"}},"
+			  "\"ports\":[{\"name\":\"http\",\"port\":8080}],\"endpoints\":[{\"addresses\":[\"10.1.0.1\"],"
+			  "\"nodeName\":\"we\"},"
+			  "{\"addresses\":[\"10.1.0.2\"],\"conditions\":{\"ready\":false}},"
+			  "{\"addresses\":[\"10.1.0.3\"],\"conditions\":{\"ready\":false,\"serving\":true,"
+			  "\"terminating\":true}}]}");
+	put(OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"younger\",\"creationTimestamp\":\"2026-01-"
+			    "01T00:00:00Z\"},\"spec\":{\"clusterIP\":"
+			    "\"10.0.0.1\",\"ports\":[{\"port\":80}]}}");
 	pretend_sync();
 }
 
@@ -111,7 +114,8 @@ START_TEST(dump_says_it)
 	has(&out, "contested, held by n/web");
 	has(&out, "left out:\n  Service address of n/younger: 10.0.0.1:80/TCP belongs to the older Service n/web");
 	str_reset(&out);
-	put(OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"new\"},\"spec\":{\"clusterIP\":\"10.0.0.9\",\"ports\":[{\"port\":1}]}}");
+	put(OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"new\"},\"spec\":{\"clusterIP\":\"10.0.0.9\","
+			    "\"ports\":[{\"port\":1}]}}");
 	report_dump(&sync_state, &out);
 	has(&out, "changes wait");
 	has(&out, "10.0.0.9:1/TCP                       -          cluster  not held  none: refused");

@@ -1,4 +1,5 @@
-/* frontend_test.c - purpose: numbers of endpoints, plan ids and stale flows: tests of compile/frontend.c and flows.c. */
+/* frontend_test.c - purpose: numbers of endpoints, plan ids and stale flows: tests of compile/frontend.c and flows.c.
+ */
 #include "proxy-lite/compile/frontend.h"
 
 #include "common/base/str.h"
@@ -150,7 +151,8 @@ END_TEST
 /* Who stays keeps its id, whatever happens to the numbers; nobody gets one that another has. */
 START_TEST(ids_stay)
 {
-	_cleanup_(frontend_free_p) struct frontend *first = make("abcd", "ab"), *second = make("dxb", "xd"), *third = make("abx", "");
+	_cleanup_(frontend_free_p) struct frontend *first = make("abcd", "ab"), *second = make("dxb", "xd"),
+						   *third = make("abx", "");
 
 	first->affinity_s = second->affinity_s = third->affinity_s = 60;
 	frontend_renumber(first, NULL);
@@ -161,7 +163,8 @@ START_TEST(ids_stay)
 
 		ck_assert_uint_ge(b->id, FIRST_ID);
 		for (uint32_t j = 0; j < first->n + first->n_inside; j++)
-			ck_assert_int_eq(first->backends[j].address[3] == b->address[3], first->backends[j].id == b->id);
+			ck_assert_int_eq(
+				first->backends[j].address[3] == b->address[3], first->backends[j].id == b->id);
 	}
 	for (uint32_t i = 0; i < third->n; i++)
 		for (uint32_t j = 0; j < third->n; j++)
@@ -229,8 +232,8 @@ START_TEST(stale_flows)
 {
 	struct table table;
 	struct frontend_key gone[2];
-	struct flow flow = { ip(flows[_i].destination), ip(flows[_i].source), flows[_i].port, flows[_i].source_port, IPPROTO_UDP,
-		flows[_i].dnat };
+	struct flow flow = { ip(flows[_i].destination), ip(flows[_i].source), flows[_i].port, flows[_i].source_port,
+		IPPROTO_UDP, flows[_i].dnat };
 
 	table_init(&table);
 	table.node_ips = xcalloc(1, sizeof(struct ip));

@@ -209,7 +209,9 @@ START_TEST(wrong_beliefs_are_corrected)
 		return;
 	services_init(&services, &node);
 	ck_assert(sync_init(&sync, &config, &services, &err) == 0);
-	put(&services, OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"s\"},\"spec\":{\"clusterIP\":\"10.0.0.1\",\"ports\":[{\"port\":80}]}}");
+	put(&services, OBJECT_SERVICE,
+		"{\"metadata\":{\"namespace\":\"n\",\"name\":\"s\"},\"spec\":{\"clusterIP\":\"10.0.0.1\",\"ports\":[{"
+		"\"port\":80}]}}");
 	ck_assert_msg(sync_run(&sync, &err) == 0, "%s", err.text);
 	memset(&key, 0, sizeof(key));
 	key.address[0] = 10;
@@ -220,7 +222,9 @@ START_TEST(wrong_beliefs_are_corrected)
 	lie->flavour = FLAVOUR_CLUSTER;
 	lie->backends[0].port = 1;
 	table_insert(&sync.table, lie);
-	put(&services, OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"t\"},\"spec\":{\"clusterIP\":\"10.0.0.2\",\"ports\":[{\"port\":80}]}}");
+	put(&services, OBJECT_SERVICE,
+		"{\"metadata\":{\"namespace\":\"n\",\"name\":\"t\"},\"spec\":{\"clusterIP\":\"10.0.0.2\",\"ports\":[{"
+		"\"port\":80}]}}");
 	ck_assert_msg(sync_run(&sync, &err) == 0, "%s", err.text);
 	ck_assert_int_eq(held(), 2);
 	ck_assert_ptr_ne(table_find(&sync.table, &key), lie);

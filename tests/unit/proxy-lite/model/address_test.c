@@ -79,10 +79,14 @@ static const struct {
 	const char *cidr, *ip;
 	bool in;
 } contained[] = {
-	{ "10.0.0.0/8", "10.255.0.1", true },   { "10.0.0.0/8", "11.0.0.1", false },
-	{ "10.1.2.128/25", "10.1.2.200", true }, { "10.1.2.128/25", "10.1.2.127", false },
-	{ "0.0.0.0/0", "1.2.3.4", true },        { "0.0.0.0/0", "fd00::1", false },
-	{ "fd00::/63", "fd00:0:0:1::5", true },  { "fd00::/63", "fd00:0:0:2::5", false },
+	{ "10.0.0.0/8", "10.255.0.1", true },
+	{ "10.0.0.0/8", "11.0.0.1", false },
+	{ "10.1.2.128/25", "10.1.2.200", true },
+	{ "10.1.2.128/25", "10.1.2.127", false },
+	{ "0.0.0.0/0", "1.2.3.4", true },
+	{ "0.0.0.0/0", "fd00::1", false },
+	{ "fd00::/63", "fd00:0:0:1::5", true },
+	{ "fd00::/63", "fd00:0:0:2::5", false },
 };
 
 START_TEST(ranges_contain)
@@ -99,11 +103,20 @@ static const struct {
 	const char *ip;
 	bool destination, link_local;
 } kinds[] = {
-	{ "10.0.0.1", true, false },  { "127.0.0.1", false, false },       { "127.8.0.1", false, false },
-	{ "0.0.0.0", false, false },  { "0.1.2.3", false, false },         { "224.0.0.1", false, false },
-	{ "255.255.255.255", false, false }, { "169.254.1.1", true, true }, { "::", false, false },
-	{ "::1", false, false },      { "ff02::1", false, false },         { "fe80::1", true, true },
-	{ "febf::1", true, true },    { "fec0::1", true, false },
+	{ "10.0.0.1", true, false },
+	{ "127.0.0.1", false, false },
+	{ "127.8.0.1", false, false },
+	{ "0.0.0.0", false, false },
+	{ "0.1.2.3", false, false },
+	{ "224.0.0.1", false, false },
+	{ "255.255.255.255", false, false },
+	{ "169.254.1.1", true, true },
+	{ "::", false, false },
+	{ "::1", false, false },
+	{ "ff02::1", false, false },
+	{ "fe80::1", true, true },
+	{ "febf::1", true, true },
+	{ "fec0::1", true, false },
 };
 
 START_TEST(kinds_of_addresses)

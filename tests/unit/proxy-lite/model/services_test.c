@@ -49,12 +49,12 @@ static bool gone(enum object_kind kind, const char *text)
 }
 
 #define SERVICE(name, ip, more)                                                                                        \
-	"{\"metadata\":{\"namespace\":\"n\",\"name\":\"" name "\"" more "},\"spec\":{\"clusterIP\":\"" ip                  \
+	"{\"metadata\":{\"namespace\":\"n\",\"name\":\"" name "\"" more "},\"spec\":{\"clusterIP\":\"" ip              \
 	"\",\"ports\":[{\"port\":80}]}}"
 #define SLICE(name, service, ip)                                                                                       \
-	"{\"addressType\":\"IPv4\",\"metadata\":{\"namespace\":\"n\",\"name\":\"" name                                    \
-	"\",\"labels\":{\"kubernetes.io/service-name\":\"" service "\"}},\"ports\":[{\"port\":1}],\"endpoints\":[{\"addresses\":[\"" ip  \
-	"\"]}]}"
+	"{\"addressType\":\"IPv4\",\"metadata\":{\"namespace\":\"n\",\"name\":\"" name                                 \
+	"\",\"labels\":{\"kubernetes.io/service-name\":\"" service                                                     \
+	"\"}},\"ports\":[{\"port\":1}],\"endpoints\":[{\"addresses\":[\"" ip "\"]}]}"
 
 static void clean(void)
 {
@@ -71,7 +71,8 @@ START_TEST(only_changes_are_dirty)
 	ck_assert(put(OBJECT_SLICE, SLICE("x", "a", "10.1.0.1")));
 	ck_assert_uint_eq(s.n_dirty, 1);
 	clean();
-	ck_assert(!put(OBJECT_SERVICE, SERVICE("a", "10.0.0.1", ",\"labels\":{\"x\":\"y\"},\"resourceVersion\":\"7\"")));
+	ck_assert(
+		!put(OBJECT_SERVICE, SERVICE("a", "10.0.0.1", ",\"labels\":{\"x\":\"y\"},\"resourceVersion\":\"7\"")));
 	ck_assert(!put(OBJECT_SLICE, SLICE("x", "a", "10.1.0.1")));
 	ck_assert_uint_eq(s.n_dirty, 0);
 	ck_assert(put(OBJECT_SLICE, SLICE("x", "a", "10.1.0.2")));
@@ -163,8 +164,8 @@ START_TEST(useless_objects_are_gone)
 	clean();
 	ck_assert(put(OBJECT_SERVICE, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"},\"spec\":7}"));
 	ck_assert_ptr_null(services_find(&s, "n/a")->service);
-	ck_assert(put(OBJECT_SLICE,
-		"{\"addressType\":\"x\",\"metadata\":{\"namespace\":\"n\",\"name\":\"x\",\"labels\":{\"kubernetes.io/service-name\":\"a\"}}}"));
+	ck_assert(put(OBJECT_SLICE, "{\"addressType\":\"x\",\"metadata\":{\"namespace\":\"n\",\"name\":\"x\","
+				    "\"labels\":{\"kubernetes.io/service-name\":\"a\"}}}"));
 	ck_assert_uint_eq(services_find(&s, "n/a")->n_slices, 0);
 }
 END_TEST
