@@ -44,8 +44,8 @@ is "the containers did not" CONTAINER_RUNNING state main
 # --- its address
 other() { in_net timeout 5 "$BUILD/bin/runtime-lite" --root="$rt_dir/other" --state="$rt_dir/other.run" --listen="unix://$rt_dir/other.sock" "$@"; }
 fails "a streaming address that is none" "--streaming-address" other --streaming-address=localhost
-in_net python3 -c 'import socket,time; s = socket.socket(); s.bind(("127.0.0.1", 8234)); s.listen(); time.sleep(8)' &
-sleep 0.5
+in_net python3 -c 'import socket,time; s = socket.socket(); s.bind(("127.0.0.1", 8234)); s.listen(); time.sleep(12)' &
+until_true 5 in_net bash -c ': <>/dev/tcp/127.0.0.1/8234' 2>/dev/null
 fails "a streaming address that is taken" "127.0.0.1:8234 is in use" other --streaming-address=127.0.0.1:8234
 daemon_stop
 daemon_start "--streaming-address=[::1]:0"
@@ -56,5 +56,20 @@ from streaming import *
 print(bytes(Session(exec_url(sys.argv[1], sys.argv[2], ["echo", "over six"])).run().out).decode())
 P
 has "a streaming address of IPv6" "over six" cat "$rt_dir/six.log"
+
+# --- a monitor that hangs: the client is told
+monitor=$(pod_field .info.info.pid web)
+kill -STOP "$monitor"
+begin=$(milliseconds)
+in_net python3 - "$rt_socket" "$(id main)" >"$rt_dir/hung.log" 2>&1 <<'P'
+import sys
+sys.path.insert(0, "tests/fakes")
+from streaming import *
+print(Session(exec_url(sys.argv[1], sys.argv[2], ["echo", "never"])).run().status)
+P
+has "an exec below a monitor that hangs hears of it" "has not started it within 10 s" cat "$rt_dir/hung.log"
+check "after 10 s" test $(($(milliseconds) - begin)) -lt 14000
+kill -CONT "$monitor"
+check "and it is served when it goes on" until_true 5 rl exec main true
 rl rmp --all --force >/dev/null 2>&1
 check "nothing is left over" nothing_left
