@@ -1,4 +1,5 @@
 /* main.c - purpose: proxy-lite's options, its commands, and the wiring of the daemon. */
+#include "common/base/codec.h"
 #include "common/base/log.h"
 #include "common/base/options.h"
 #include "common/sys/notify.h"
@@ -258,6 +259,37 @@ static int cleanup(const struct base_config *config, struct error *err)
 
 /* ---- the daemon ---- */
 
+/* Under kube-proxy's names. */
+static char *configz(const struct option_values *values)
+{
+	const struct strv *cidrs = option_list(values, "cluster-cidr"),
+			  *ports = option_list(values, "nodeport-addresses");
+	_cleanup_(str_done) struct str joined = STR_INIT;
+	json_t *addresses = json_array(), *json;
+	char *text, least[DURATION_TEXT_MAX], check[DURATION_TEXT_MAX];
+
+	duration_text((int64_t)option_duration_ns(values, "nftables-min-sync-period"), least);
+	duration_text((int64_t)option_duration_ns(values, "nftables-sync-period"), check);
+	for (size_t i = 0; cidrs && i < cidrs->n; i++)
+		str_addf(&joined, "%s%s", i ? "," : "", cidrs->v[i]);
+	for (size_t i = 0; ports && i < ports->n; i++)
+		json_array_append_new(addresses, json_string(ports->v[i]));
+	json = json_pack("{s:{s:s,s:s,s:s,s:{s:s*},s:{s:s*,s:s*},s:s*,s:o,s:s,s:s,s:{s:b,s:I,s:s,s:s}}}",
+		"kubeproxy.config.k8s.io", "mode", "nftables", "clusterCIDR", str_get(&joined), "detectLocalMode",
+		option_string(values, "detect-local-mode"), "clientConnection", "kubeconfig",
+		option_string(values, "kubeconfig"), "detectLocal", "bridgeInterface",
+		option_string(values, "pod-bridge-interface"), "interfaceNamePrefix",
+		option_string(values, "pod-interface-name-prefix"), "hostnameOverride",
+		option_string(values, "hostname-override"), "nodePortAddresses", addresses, "healthzBindAddress",
+		option_string(values, "healthz-bind-address"), "metricsBindAddress",
+		option_string(values, "metrics-bind-address"), "nftables", "masqueradeAll",
+		option_bool(values, "masquerade-all"), "masqueradeBit",
+		(json_int_t)option_int(values, "masquerade-bit"), "minSyncPeriod", least, "syncPeriod", check);
+	text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	json_decref(json);
+	return text ? text : xstrdup("{}");
+}
+
 struct daemon {
 	uv_loop_t loop;
 	uv_signal_t signals[2];
@@ -291,8 +323,10 @@ static int run_daemon(const struct option_values *values, struct proxy_options *
 {
 	static const int numbers[] = { SIGTERM, SIGINT };
 	struct daemon *d = xnew(struct daemon);
+	_cleanup_free_ char *config = configz(values);
 	struct serve_options serve = { option_string(values, "healthz-bind-address"),
-		option_string(values, "metrics-bind-address"), option_string(values, "admin-socket"), &d->proxy };
+		option_string(values, "metrics-bind-address"), option_string(values, "admin-socket"), config,
+		&d->proxy };
 	int r = lock_table(options->base.table, err);
 
 	signal(SIGPIPE, SIG_IGN);

@@ -17,6 +17,8 @@ struct serve {
 	struct http_server *servers[SERVERS];
 	unsigned open;
 	char *admin_socket;
+	struct proxy *proxy; /* borrowed, as is the next */
+	const char *configz;
 };
 
 static const char text_plain[] = "text/plain; charset=utf-8";
@@ -60,7 +62,7 @@ static bool only_get(struct http_exchange *x, const struct http_request *request
 
 static void handle_health(void *context, struct http_exchange *x, const struct http_request *request)
 {
-	struct proxy *p = context;
+	const struct proxy *p = ((const struct serve *)context)->proxy;
 
 	if (!only_get(x, request))
 		return;
@@ -82,18 +84,21 @@ static void respond_metrics(const struct proxy *p, struct http_exchange *x)
 
 static void handle_metrics(void *context, struct http_exchange *x, const struct http_request *request)
 {
-	struct proxy *p = context;
+	const struct serve *s = context;
+	const struct proxy *p = s->proxy;
 
 	if (!only_get(x, request))
 		return;
 	if (strcmp(request->path, "/metrics") == 0)
 		respond_metrics(p, x);
+	else if (strcmp(request->path, "/configz") == 0)
+		http_respond(x, 200, "application/json", s->configz, strlen(s->configz));
 	else if (strcmp(request->path, "/proxyMode") == 0)
 		respond_text(x, 200, "nftables");
 	else if (strcmp(request->path, "/healthz") == 0)
 		respond_text(x, 200, "ok");
 	else
-		respond_text(x, 404, "not found: /metrics and /proxyMode are served\n");
+		respond_text(x, 404, "not found: /metrics, /configz and /proxyMode are served\n");
 }
 
 static void respond_explain(const struct proxy *p, struct http_exchange *x)
@@ -113,7 +118,7 @@ static void respond_explain(const struct proxy *p, struct http_exchange *x)
 
 static void handle_admin(void *context, struct http_exchange *x, const struct http_request *request)
 {
-	struct proxy *p = context;
+	const struct proxy *p = ((const struct serve *)context)->proxy;
 
 	if (!only_get(x, request))
 		return;
@@ -138,8 +143,8 @@ static void handle_admin(void *context, struct http_exchange *x, const struct ht
 	}
 }
 
-static int listen_one(uv_loop_t *loop, struct serve *s, int slot, const char *text, http_handler handle,
-	struct proxy *proxy, struct error *err)
+static int listen_one(
+	uv_loop_t *loop, struct serve *s, int slot, const char *text, http_handler handle, struct error *err)
 {
 	struct sock_address address;
 	int fd, r;
@@ -151,7 +156,7 @@ static int listen_one(uv_loop_t *loop, struct serve *s, int slot, const char *te
 		r = sock_listen(&address, 0600, &fd, err);
 	if (r < 0)
 		return r;
-	s->servers[slot] = http_server_new(loop, fd, NULL, BODY_MAX, handle, proxy);
+	s->servers[slot] = http_server_new(loop, fd, NULL, BODY_MAX, handle, s);
 	s->open++;
 	return 0;
 }
@@ -176,18 +181,20 @@ int serve_start(uv_loop_t *loop, const struct serve_options *options, struct ser
 	const char *admin = options->admin_socket;
 	int r;
 
+	s->proxy = options->proxy;
+	s->configz = options->configz;
 	if (admin && str_starts(admin, "unix://"))
 		admin += strlen("unix://");
 	if (!str_empty(admin))
 		make_parent(admin);
-	r = listen_one(loop, s, 0, admin, handle_admin, options->proxy, err);
+	r = listen_one(loop, s, 0, admin, handle_admin, err);
 	if (r < 0)
 		error_prefix(err, "--admin-socket");
 	else if (!str_empty(admin))
 		s->admin_socket = xstrdup(admin);
-	if (r == 0 && (r = listen_one(loop, s, 1, options->healthz_address, handle_health, options->proxy, err)) < 0)
+	if (r == 0 && (r = listen_one(loop, s, 1, options->healthz_address, handle_health, err)) < 0)
 		error_prefix(err, "--healthz-bind-address");
-	if (r == 0 && (r = listen_one(loop, s, 2, options->metrics_address, handle_metrics, options->proxy, err)) < 0)
+	if (r == 0 && (r = listen_one(loop, s, 2, options->metrics_address, handle_metrics, err)) < 0)
 		error_prefix(err, "--metrics-bind-address");
 	if (r < 0) {
 		serve_stop(s);

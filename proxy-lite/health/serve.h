@@ -10,6 +10,7 @@ struct serve;
 
 struct serve_options {
 	const char *healthz_address, *metrics_address, *admin_socket; /* NULL or "": not served */
+	const char *configz;                                          /* JSON text, borrowed */
 	struct proxy *proxy;					      /* borrowed */
 };
 

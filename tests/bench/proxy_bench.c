@@ -82,6 +82,31 @@ static void run(struct sync *sync, const char *what)
 		sync->stats.last_elements, sync->stats.last_written ? "" : " (nothing written)");
 }
 
+/* A thousand changes a second for two seconds, ten to a transaction as --nftables-min-sync-period=10ms makes them. */
+static void churn(struct services *services, struct sync *sync, unsigned n, unsigned endpoints)
+{
+	uint64_t total = 0, longest = 0;
+	struct error err = ERROR_INIT;
+	const unsigned rounds = 200, changes = 10;
+
+	for (unsigned round = 0; round < rounds; round++) {
+		uint64_t start = clock_monotonic_ns(), took;
+
+		for (unsigned i = 0; i < changes; i++)
+			put(services, OBJECT_SLICE,
+				slice_json((round * 7919 + i * 104729) % n, endpoints - (round + i) % 2, round + 1));
+		if (sync_run(sync, &err) < 0) {
+			fprintf(stderr, "churn: %s\n", err.text);
+			exit(1);
+		}
+		took = clock_monotonic_ns() - start;
+		total += took;
+		longest = took > longest ? took : longest;
+	}
+	printf("churn_ten_changes_ms\t%.3f\tlongest %.3f: %.0f changes a second\n", (double)total / rounds / 1e6,
+		(double)longest / 1e6, rounds * changes / ((double)total / 1e9));
+}
+
 int main(int argc, char **argv)
 {
 	unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 1000, endpoints = argc > 2 ? (unsigned)atoi(argv[2]) : 4;
@@ -116,6 +141,7 @@ int main(int argc, char **argv)
 		put(&services, OBJECT_SLICE, slice_json(n / 2, endpoints - 1 + i % 2, 1 + i));
 		run(&sync, "change_count_ms");
 	}
+	churn(&services, &sync, n, endpoints);
 	sync_forget(&sync);
 	run(&sync, "reload_ms");
 	if (sync_idle_chains(&sync) && sync_collect(&sync, &err) < 0)

@@ -63,6 +63,7 @@ is "a second one on the same table is refused" "in use by another proxy-lite" se
 is "healthz" 200 curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:10256/healthz
 is "livez" 200 curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:10256/livez
 is "proxyMode" nftables curl -s http://127.0.0.1:10249/proxyMode
+is "configz" "nftables 10.88.0.0/16,fd00:88::/64 14" sh -c "curl -s http://127.0.0.1:10249/configz | jq -r '.[] | [.mode, .clusterCIDR, .nftables.masqueradeBit] | join(\" \")'"
 is "metrics" 1 metric kubeproxy_sync_full_proxy_rules_duration_seconds_count
 check "dump names Service, address and endpoints" sh -c \
 	"'$BUILD/bin/proxy-lite' --admin-socket='$dir/admin.sock' dump | grep -A3 default/web | grep '10.96.0.1:80/TCP .* ok .*10.88.0.11:8080'"
