@@ -373,7 +373,8 @@ START_TEST(pairs)
 
 	ck_assert_uint_eq(open_half(client, "error", "80", "0"), 1);
 	spdy_end(client, 1);
-	ck_assert(forward_events(f, &client->out, step) && forward_waits(f));
+	assert_forward(f, client, step, "");
+	ck_assert(forward_waits(f));
 	ck_assert_uint_eq(open_half(client, "data", "80", "0"), 3);
 	spdy_data(client, 3, "abc", 3);
 	ck_assert_uint_eq(open_half(client, "error", "81", NULL), 5); /* an old client */
