@@ -182,7 +182,7 @@ fails "a foreign bridge is not taken" "was not made by runtime-lite" env BRIDGE=
 fails "a bad range" "is not an IPv4 range" env CIDR=10.85.0.0 "$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/other" problem
 fails "a range with host bits" "bits beyond the prefix" env CIDR=10.85.0.1/16 "$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/other" problem
 fails "a full range" "no free address is left in 10.99.0.0/29" env CIDR=10.99.0.0/29 BRIDGE=node2 TABLE=two \
-	sh -c 'for i in 1 2 3 4 5 6; do unshare -n sleep 20 >/dev/null 2>&1 & p=$!; sleep 0.1; "$0" "$1" attach p$i /proc/$p/ns/net || { kill $p; exit 1; }; kill $p; done' \
+	sh -c 'for i in 1 2 3 4 5 6; do unshare -n sleep 20 >/dev/null 2>&1 & p=$!; until [ "$(readlink /proc/$p/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done; "$0" "$1" attach p$i /proc/$p/ns/net || { kill $p; exit 1; }; kill $p; done' \
 	"$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/two"
 check "a network whose netns have all gone is taken down" env CIDR=10.99.0.0/29 BRIDGE=node2 TABLE=two \
 	sh -c '"$0" "$1" reconcile && "$0" "$1" remove' "$BUILD/tests/unit/runtime-lite/net/bridge_tool" "$dir/two"
