@@ -203,13 +203,24 @@ static int listen_unix(const char *path, int *ret_fd, struct error *err)
 	return 0;
 }
 
+static bool is_loopback(const struct sock_address *address)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->sa;
+
+	return address->sa.sa_family == AF_INET6 ?
+		       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->sa)->sin6_addr) :
+		       ntohl(in->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* Who writes Pods is root on this machine: the API is not for others. */
 static int listen_tls(struct local_api *api, const struct local_api_options *options, int *ret_fd, struct error *err)
 {
 	struct sock_address address;
 	int r = sock_address_parse(options->tls_address, &address, err);
 
-	if (r == 0 && address.is_unix)
-		r = error_set(err, ERROR_INVALID, "address \"%s\" must be an IP address and a port", options->tls_address);
+	if (r == 0 && (address.is_unix || !is_loopback(&address)))
+		r = error_set(err, ERROR_INVALID, "address \"%s\" must be a loopback address and a port, such as 127.0.0.1:6443",
+			options->tls_address);
 	if (r == 0)
 		r = sock_listen(&address, 0, ret_fd, err);
 	return r < 0 ? error_prefix(err, "--api-address") : kubeconfig_prepare(options, &api->tls, &api->token, err);
