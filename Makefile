@@ -69,6 +69,8 @@ $(B)/tests/unit/common/%: $(B)/tests/unit/common/%.o $(B)/libcommon.a
 # make FUZZ=1 build-fuzz/tests/fuzz/grpc_fuzz
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common)) -lm
+$(B)/tests/fuzz/proxy_%: $(B)/tests/fuzz/proxy_%.o $(B)/libproxy-lite.a $(B)/libcommon.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common) $(LIBS_proxy-lite)) -lm
 $(B)/tests/fuzz/kubelet_%: $(B)/tests/fuzz/kubelet_%.o $(B)/libkubelet-lite.a $(B)/libcommon.a
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(call pc,$(LIBS_common)) -lm
 
