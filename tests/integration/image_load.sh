@@ -150,7 +150,7 @@ layer_image stack "$dir/l1.tar" "$dir/l2.tar:zstd" "$dir/l3.tar:plain"
 load "$dir/layout.stack" >/dev/null
 tool acquire stack:1 c >"$dir/lower"
 mkdir "$dir/merged"
-if mount -t overlay overlay -o "lowerdir=$(paste -sd: "$dir/lower")" "$dir/merged"; then
+if LIBMOUNT_FORCE_MOUNT2=always mount -t overlay overlay -o "lowerdir=$(paste -sd: "$dir/lower")" "$dir/merged"; then
 	show() { (cd "$dir/merged" && find . -mindepth 1 \( -type f -printf '%P=' -exec cat {} \; -printf '\n' \) -o \( -type l -printf '%P->%l\n' \) -o -printf '%P/\n' | LC_ALL=C sort | xargs); }
 	is "whiteouts and opaque directories as overlayfs shows them" \
 		"gone/ gone/back=3 keep/ keep/a=3 keep/b=1 link->file opaque/ opaque/new=2 opaque/third=3 replaced/ replaced/again=3 tmp/ tmp/x=2" \
