@@ -432,8 +432,10 @@ static bool on_event(struct stdio *s, const struct session_event *ev)
 	switch (ev->kind) {
 	case SESSION_READY:
 		s->ready = true;
-		if (s->wants.tty)
+		if (s->wants.tty && !s->size_known)
 			uv_timer_start(&s->timer, on_size_late, SIZE_WAIT_MS, 0);
+		else /* now, since the client may say all that it has to, and good-bye, in one go */
+			begin(s);
 		break;
 	case SESSION_INPUT:
 		if (!s->input_dead)
@@ -444,6 +446,8 @@ static bool on_event(struct stdio *s, const struct session_event *ev)
 		break;
 	case SESSION_RESIZE:
 		resize(s, ev);
+		if (s->ready)
+			begin(s);
 		break;
 	case SESSION_CLOSED:
 		return false;
@@ -470,8 +474,6 @@ static void read_client(struct stdio *s, const char *p, size_t len)
 		}
 	} while (ev.kind != SESSION_MORE);
 	push(s);
-	if (s->ready && (!s->wants.tty || s->size_known))
-		begin(s);
 	if (!s->closing && !s->finishing)
 		write_input(s);
 	else if (!s->closing)

@@ -84,6 +84,13 @@ def errors():
         check("exec that is killed gives 137 by %s" % carrier, s.code() == 137, bytes(s.status))
 
 
+class Gather:
+    data = b""
+
+    def send(self, data):
+        self.data += data
+
+
 def inputs():
     blob = os.urandom(5000000)
     digest = hashlib.md5(blob).hexdigest().encode()
@@ -100,6 +107,16 @@ def inputs():
     s.close()
     check("v4 over WebSocket: closing is the end of stdin, nothing is lost",
           until(5, lambda: run(["cat", "/tmp/v4", "/tmp/v4.done"]).out == b"all of this0\n"))
+    u = urllib.parse.urlsplit(exec_url(SOCK, MAIN, ["sh", "-c", "cat >/tmp/once; echo $? >/tmp/once.done"], stdin=True))
+    ws = WebSocket.__new__(WebSocket)
+    ws.b = Gather()
+    ws.send(b"\0in one go")
+    ws.frame(8, b"")
+    s = socket.create_connection((u.hostname, u.port))
+    s.sendall(("GET %s HTTP/1.1\r\nHost: x\r\n" % u.path + "".join("%s: %s\r\n" % h for h in WS_HEADERS) +
+               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n").encode() + ws.b.data)
+    s.close()
+    check("also when all of it comes in one go", until(5, lambda: run(["cat", "/tmp/once", "/tmp/once.done"]).out == b"in one go0\n"))
 
 
 def slow_reader():
