@@ -45,6 +45,20 @@ static void finished(struct job *job)
 	node_release(node);
 }
 
+/* Of several pods that end at once each tries to remove what they share, and the last one succeeds. */
+static bool others_end(struct node *node, const struct pod_worker *w)
+{
+	struct map_iter it = MAP_ITER_INIT;
+
+	while (map_next(&node->workers, &it)) {
+		const struct pod_worker *other = it.value;
+
+		if (other != w && !other->want.stop)
+			return false;
+	}
+	return true;
+}
+
 void end_pod(struct node *node, const char *uid, const char *log_dir, struct pod_worker *w,
 	void (*done)(struct end_job *end))
 {
@@ -57,7 +71,7 @@ void end_pod(struct node *node, const char *uid, const char *log_dir, struct pod
 	e->done = done;
 	e->dir = xasprintf("%s/pods/%s", n->root_dir, uid);
 	e->log_dir = xstrdup(log_dir);
-	e->last = n->cgroups_per_qos && node->workers.count <= (w ? 1 : 0);
+	e->last = n->cgroups_per_qos && others_end(node, w);
 	if (n->cgroups_per_qos)
 		pod_cgroup_candidates(n->cgroup_root, uid, n->systemd_cgroups, &e->cgroups);
 	node->alive++;
