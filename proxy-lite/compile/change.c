@@ -172,6 +172,17 @@ static void orphan(void *data, struct frontend *f)
 		change_add(c, f, NULL);
 }
 
+/* What was read from the kernel may be needed by nobody. */
+static void touch_held(struct refs *refs)
+{
+	for (size_t i = 0; i < refs->cap; i++)
+		if (refs->slots[i].used && refs->slots[i].held && !refs->slots[i].touched) {
+			struct ref_key key = refs->slots[i].key;
+
+			refs_add(refs, &key, 0);
+		}
+}
+
 /* Drops pairs that change nothing, and counts what the others use. */
 static void settle(struct changes *c, struct table *table)
 {
@@ -185,17 +196,14 @@ static void settle(struct changes *c, struct table *table)
 			continue;
 		}
 		if (at->held && at->held->counted)
-			refs_count_frontend(&table->refs, at->held, -1);
+			table_count(table, at->held, -1);
 		if (at->wanted)
-			refs_count_frontend(&table->refs, at->wanted, 1);
+			table_count(table, at->wanted, 1);
 	}
-	/* What was read from the kernel may be needed by nobody. */
-	for (size_t i = 0; c->full && i < table->refs.cap; i++)
-		if (table->refs.slots[i].used && table->refs.slots[i].held && !table->refs.slots[i].touched) {
-			struct ref_key key = table->refs.slots[i].key;
-
-			refs_add(&table->refs, &key, 0);
-		}
+	if (c->full) {
+		touch_held(&table->plans);
+		touch_held(&table->hairpins);
+	}
 }
 
 /* Losers look again last: what they wait for may just have become free. */
@@ -264,12 +272,12 @@ static void emit_node_ips(const struct changes *c, const struct table *table, co
 			emit_ip(&c->node_ips[i], true, sink);
 }
 
-static void emit_refs(const struct table *table, const struct element_sink *sink)
+static void emit_refs(const struct refs *refs, const struct element_sink *sink)
 {
 	uint8_t key[SET_KEY_MAX];
 
-	for (size_t i = 0; i < table->refs.n_touched; i++) {
-		const struct ref *ref = refs_find(&table->refs, &table->refs.touched[i]);
+	for (size_t i = 0; i < refs->n_touched; i++) {
+		const struct ref *ref = refs_find(refs, &refs->touched[i]);
 		bool need = ref->count + ref->delta > 0;
 
 		if (need == ref->held)
@@ -296,7 +304,8 @@ void changes_emit(const struct changes *c, const struct table *table, const stru
 	for (size_t i = 0; c->strays && i < c->strays->n; i++)
 		sink->element(sink->data, c->strays->v[i].set, false, c->strays->v[i].key, c->strays->v[i].last);
 	emit_node_ips(c, table, sink);
-	emit_refs(table, sink);
+	emit_refs(&table->plans, sink);
+	emit_refs(&table->hairpins, sink);
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->v[i].idle)
 			continue;
@@ -312,11 +321,11 @@ void changes_refuse(struct changes *c, struct table *table, uint32_t change)
 	if (at->idle)
 		return;
 	if (at->held && at->held->counted)
-		refs_count_frontend(&table->refs, at->held, 1);
+		table_count(table, at->held, 1);
 	if (at->wanted)
-		refs_count_frontend(&table->refs, at->wanted, -1);
+		table_count(table, at->wanted, -1);
 	if (at->held && !at->held->counted) {
-		refs_count_frontend(&table->refs, at->held, 1);
+		table_count(table, at->held, 1);
 		at->held->counted = true;
 	}
 	at->idle = true;
@@ -357,7 +366,8 @@ void changes_apply(struct changes *c, struct services *services, struct table *t
 			table_insert(table, steal(at->wanted));
 		}
 	}
-	refs_commit(&table->refs);
+	refs_commit(&table->plans);
+	refs_commit(&table->hairpins);
 	apply_node_ips(c, table);
 	for (size_t i = 0; i < c->n_entries; i++) {
 		c->entries[i]->taken = false;
@@ -368,7 +378,8 @@ void changes_apply(struct changes *c, struct services *services, struct table *t
 
 void changes_drop(struct changes *c, struct services *services, struct table *table)
 {
-	refs_rollback(&table->refs);
+	refs_rollback(&table->plans);
+	refs_rollback(&table->hairpins);
 	for (size_t i = 0; i < c->n_entries; i++) {
 		c->entries[i]->taken = false;
 		services_mark(services, c->entries[i]);

@@ -15,7 +15,6 @@ struct change {
 	struct frontend *wanted; /* owned; NULL: goes away */
 	bool released;		 /* the holder does not want it any more */
 	bool idle;		 /* nothing to do after all, or refused by the kernel */
-	uint32_t refs_done;	 /* private */
 };
 
 struct changes {

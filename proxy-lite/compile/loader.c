@@ -255,7 +255,7 @@ static bool load_address(struct table *table, enum set_id set, const uint8_t *ke
 		if (memcmp(key, key + len, len) != 0)
 			return false;
 		memcpy(ref.bytes, key, len);
-		refs_set_held(&table->refs, &ref, true);
+		refs_set_held(&table->hairpins, &ref, true);
 	} else {
 		struct ip ip = { .v6 = v6 };
 
@@ -307,7 +307,7 @@ static bool load_verdict(struct table *table, enum set_id set, uint32_t id, uint
 
 	if (plan != id || !plan_parse(id, &parsed) || plan_set(id) != set)
 		return false;
-	refs_set_held(&table->refs, &ref, true);
+	refs_set_held(&table->plans, &ref, true);
 	return true;
 }
 

@@ -144,7 +144,7 @@ static bool plan_name(const char *name)
 }
 
 /* Chains that no verdict element leads to are known by their names. */
-static void note_hit_chains(const struct structure *s, struct refs *refs)
+static void note_hit_chains(const struct structure *s, struct refs *plans)
 {
 	for (size_t i = 0; i < s->n_chains; i++) {
 		const char *name = s->chains[i].name;
@@ -159,17 +159,17 @@ static void note_hit_chains(const struct structure *s, struct refs *refs)
 		if (strcmp(plan_chain_name(id, again), name) == 0) {
 			struct ref_key key = ref_plan_key(id);
 
-			refs_set_held(refs, &key, true);
+			refs_set_held(plans, &key, true);
 		}
 	}
 }
 
 /* A plan counts as held only if its chain is right; chains that are no held plan's are foreign. */
-static void compare_plans(const struct structure *s, const struct base_config *config, struct refs *refs,
+static void compare_plans(const struct structure *s, const struct base_config *config, struct refs *plans,
 	struct strv *known, struct repair *ret)
 {
-	for (size_t i = 0; i < refs->cap; i++) {
-		struct ref *ref = &refs->slots[i];
+	for (size_t i = 0; i < plans->cap; i++) {
+		struct ref *ref = &plans->slots[i];
 		struct base_chain want;
 		const struct held_chain *held;
 
@@ -188,7 +188,7 @@ static void compare_plans(const struct structure *s, const struct base_config *c
 }
 
 void structure_compare(
-	const struct structure *s, const struct base_config *config, struct refs *refs, struct repair *ret)
+	const struct structure *s, const struct base_config *config, struct refs *plans, struct repair *ret)
 {
 	struct strv known = STRV_INIT;
 	struct base_chain *chains;
@@ -206,8 +206,8 @@ void structure_compare(
 		strv_add(&known, chains[i].name);
 	}
 	base_chains_free(chains, n);
-	note_hit_chains(s, refs);
-	compare_plans(s, config, refs, &known, ret);
+	note_hit_chains(s, plans);
+	compare_plans(s, config, plans, &known, ret);
 	for (size_t i = 0; i < s->n_chains; i++)
 		if (!strv_has(&known, s->chains[i].name)) {
 			because(ret, "a foreign chain ", s->chains[i].name);

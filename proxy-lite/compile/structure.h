@@ -41,6 +41,6 @@ struct repair {
 };
 
 void repair_done(struct repair *r);
-/* What is wrong in the constant part. Also takes back `held` from plans in refs whose chain is not as it should be. */
+/* What is wrong in the constant part. Also takes back `held` from plans whose chain is not as it should be. */
 void structure_compare(
-	const struct structure *s, const struct base_config *config, struct refs *refs, struct repair *ret);
+	const struct structure *s, const struct base_config *config, struct refs *plans, struct repair *ret);

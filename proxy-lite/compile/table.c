@@ -17,7 +17,7 @@ static uint32_t random_seed(void)
 void table_init(struct table *t)
 {
 	*t = (struct table){ .seed = random_seed() };
-	t->refs.seed = t->seed;
+	t->plans.seed = t->hairpins.seed = t->seed;
 }
 
 void table_done(struct table *t)
@@ -32,8 +32,10 @@ void table_done(struct table *t)
 			frontend_free(f);
 		}
 	free(t->buckets);
-	free(t->refs.slots);
-	free(t->refs.touched);
+	free(t->plans.slots);
+	free(t->plans.touched);
+	free(t->hairpins.slots);
+	free(t->hairpins.touched);
 	free(t->node_ips);
 	*t = (struct table){ 0 };
 }
@@ -176,12 +178,13 @@ static void refs_resize(struct refs *refs)
 
 static struct ref *ref_get(struct refs *refs, const struct ref_key *key)
 {
-	struct ref *ref;
+	struct ref *ref = refs_find(refs, key);
 
-	if (refs->used * 4 >= refs->cap * 3)
-		refs_resize(refs);
-	ref = ref_slot(refs, key);
-	if (!ref->used) {
+	/* Only a new one may move the others. */
+	if (!ref) {
+		if (refs->used * 4 >= refs->cap * 3)
+			refs_resize(refs);
+		ref = ref_slot(refs, key);
 		*ref = (struct ref){ .key = *key, .used = true };
 		refs->used++;
 	}
@@ -221,9 +224,9 @@ static void count_plan(void *data, uint32_t id)
 	refs_add(c->refs, &key, c->sign);
 }
 
-void refs_count_frontend(struct refs *refs, const struct frontend *frontend, int32_t sign)
+void table_count(struct table *table, const struct frontend *frontend, int32_t sign)
 {
-	struct counting c = { refs, sign };
+	struct counting c = { &table->plans, sign };
 
 	frontend_plans(frontend, count_plan, &c);
 	for (uint32_t i = 0; i < frontend->n + frontend->n_inside; i++) {
@@ -234,7 +237,7 @@ void refs_count_frontend(struct refs *refs, const struct frontend *frontend, int
 		memset(&key, 0, sizeof(key));
 		key.kind = frontend->key.v6 ? REF_HAIRPIN6 : REF_HAIRPIN;
 		memcpy(key.bytes, frontend->backends[i].address, sizeof(key.bytes));
-		refs_add(refs, &key, sign);
+		refs_add(&table->hairpins, &key, sign);
 	}
 }
 

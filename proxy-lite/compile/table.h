@@ -1,8 +1,8 @@
 /*
  * table.h - purpose: what the kernel's table holds, by frontend, and how often endpoints and plans are in use.
  *
- * Pure. `refs` counts what elements outside the frontends depend on: a hairpin element for each endpoint of this node,
- * a chain and a plan element for each number of endpoints that occurs.
+ * Pure. References count what elements outside the frontends depend on: a hairpin element for each endpoint of this
+ * node, a chain and a plan element for each number of endpoints that occurs.
  */
 #pragma once
 #include "proxy-lite/compile/frontend.h"
@@ -36,7 +36,8 @@ struct table {
 	size_t cap, count;
 	size_t n_loaded; /* endpoint numbers that the loader made room for */
 	uint32_t seed;
-	struct refs refs;
+	struct refs plans;    /* few: one for each number of endpoints that occurs */
+	struct refs hairpins; /* many: one for each endpoint of this node */
 	/* Addresses in the nodeip sets. */
 	struct ip *node_ips;
 	size_t n_node_ips;
@@ -60,7 +61,7 @@ void refs_add(struct refs *refs, const struct ref_key *key, int32_t delta);
 void refs_set_held(struct refs *refs, const struct ref_key *key, bool held);
 struct ref *refs_find(const struct refs *refs, const struct ref_key *key);
 /* Counts one frontend's endpoints and plans by sign (+1 or -1) into the deltas. */
-void refs_count_frontend(struct refs *refs, const struct frontend *frontend, int32_t sign);
+void table_count(struct table *table, const struct frontend *frontend, int32_t sign);
 /* The transaction was committed (deltas are added; what was needed is held) or dropped. */
 void refs_commit(struct refs *refs);
 void refs_rollback(struct refs *refs);

@@ -1,12 +1,15 @@
 /* dump.c - purpose: read back what the kernel holds of our table. */
 #include "proxy-lite/kernel/dump.h"
 
+#include "common/sys/file.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libnftnl/common.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <time.h>
 
 enum { DUMP_TRIES = 20, REQUEST_MAX = 512 };
 
@@ -41,12 +44,21 @@ int dump_generation(struct netlink *nl, uint32_t *ret, struct error *err)
 	return netlink_request(nl, request(buf, NFT_MSG_GETGEN, 0, AF_UNSPEC), read_generation, ret, err);
 }
 
+/* Hashes of the keys of the set that is being read. */
+struct seen {
+	uint64_t *slots; /* open addressing; 0: free */
+	size_t cap, n;
+	uint64_t seed; /* another one for each try, lest two keys that clash do so for ever */
+};
+
 struct dumping {
 	const struct base_config *config;
 	struct structure *structure;
 	struct table *table;
 	struct strays *strays;
 	const struct loader_step *step;
+	struct seen seen;
+	bool repeated; /* an element came twice */
 };
 
 static int read_table(const struct nlmsghdr *nlh, void *data)
@@ -142,6 +154,45 @@ static uint32_t verdict_plan(const struct nlattr *nest, uint32_t id, int wanted)
 	return (int32_t)code == wanted && str_eq(chain, plan_chain_name(id, name)) ? id : 0;
 }
 
+static void seen_put(struct seen *seen, uint64_t hash)
+{
+	size_t i = hash & (seen->cap - 1);
+
+	while (seen->slots[i])
+		i = (i + 1) & (seen->cap - 1);
+	seen->slots[i] = hash;
+}
+
+static bool seen_before(struct seen *seen, const uint8_t *key, size_t len)
+{
+	uint64_t hash = seen->seed;
+
+	for (size_t i = 0; i < len; i += 4) {
+		uint32_t word;
+
+		memcpy(&word, key + i, sizeof(word)); /* keys are whole words */
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 29;
+	}
+	hash |= 1;
+	if ((seen->n + 1) * 2 > seen->cap) {
+		struct seen old = *seen;
+
+		seen->cap = old.cap ? old.cap * 2 : 256;
+		seen->slots = xcalloc(seen->cap, sizeof(*seen->slots));
+		for (size_t i = 0; i < old.cap; i++)
+			if (old.slots[i])
+				seen_put(seen, old.slots[i]);
+		free(old.slots);
+	}
+	for (size_t i = hash & (seen->cap - 1); seen->slots[i]; i = (i + 1) & (seen->cap - 1))
+		if (seen->slots[i] == hash)
+			return true;
+	seen_put(seen, hash);
+	seen->n++;
+	return false;
+}
+
 static void read_element(struct dumping *d, const struct nlattr *element)
 {
 	const struct nlattr *a, *key_nest = NULL, *data_nest = NULL;
@@ -159,6 +210,10 @@ static void read_element(struct dumping *d, const struct nlattr *element)
 	key = key_nest ? plain_value(key_nest, set_key_len(set)) : NULL;
 	if (!key)
 		return;
+	if (!set_spec(set)->interval && seen_before(&d->seen, key, set_key_len(set))) {
+		d->repeated = true;
+		return;
+	}
 	if (set_is_verdict(set)) {
 		memcpy(&id, key, sizeof(id));
 		plan = data_nest ? verdict_plan(data_nest, id, set == SET_DRAW ? NFT_JUMP : NFT_GOTO) : 0;
@@ -201,6 +256,8 @@ static int dump_set_elements(struct netlink *nl, struct dumping *d, struct error
 
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, d->config->table);
 	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set_spec(d->step->set)->name);
+	free(d->seen.slots);
+	d->seen = (struct seen){ .seed = d->seen.seed };
 	return netlink_request(nl, nlh, read_elements, d, err);
 }
 
@@ -221,37 +278,52 @@ static int dump_once(struct netlink *nl, struct dumping *d, struct error *err)
 		(r = dump_list(nl, d, NFT_MSG_GETRULE, NFTA_RULE_TABLE, read_rule, err)) < 0)
 		return r;
 	for (d->step = loader_steps(); d->step->set != SET_COUNT; d->step++)
-		if (d->structure->has_set[d->step->set] && (r = dump_set_elements(nl, d, err)) < 0)
+		if (d->structure->has_set[d->step->set] && !d->repeated && (r = dump_set_elements(nl, d, err)) < 0)
 			return r;
 	loader_finish(d->table, d->strays);
 	return 0;
 }
 
+/* Empties what a try has filled. */
+static void start_again(struct dumping *d, int try)
+{
+	const struct timespec pause = { .tv_nsec = MIN(try + 1, 10) * 10000000L };
+
+	structure_done(d->structure);
+	strays_done(d->strays);
+	table_done(d->table);
+	table_init(d->table);
+	if (d->repeated) /* the kernel needs a moment */
+		nanosleep(&pause, NULL);
+	d->repeated = false;
+}
+
 int dump_table(struct netlink *nl, const struct base_config *config, struct structure *structure, struct table *table,
 	struct strays *strays, uint32_t *ret_gen, struct error *err)
 {
-	struct dumping d = { config, structure, table, strays, NULL };
+	struct dumping d = { config, structure, table, strays };
 	uint32_t before = 0, after = 0;
 	int r = 0;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
-		if ((r = dump_generation(nl, &before, err)) < 0)
-			return r;
-		r = dump_once(nl, &d, err);
-		if (r < 0 && r != -EINTR && r != -ENOENT)
-			return r;
-		if (r == 0 && (r = dump_generation(nl, &after, err)) < 0)
-			return r;
-		if (r == 0 && before == after) {
+		d.seen.seed = clock_monotonic_ns();
+		r = dump_generation(nl, &before, err);
+		if (r == 0)
+			r = dump_once(nl, &d, err);
+		if (r == 0)
+			r = dump_generation(nl, &after, err);
+		if (r == 0 && before == after && !d.repeated) {
 			*ret_gen = after;
-			return 0;
+			break;
 		}
-		/* Somebody committed meanwhile. */
-		structure_done(structure);
-		strays_done(strays);
-		table_done(table);
-		table_init(table);
+		if (r < 0 && r != -EINTR && r != -ENOENT)
+			break;
+		start_again(&d, i);
+		r = -EAGAIN;
 	}
-	return error_set(err, ERROR_UNAVAILABLE, "list table %s: it changed %d times while it was read", config->table,
-		DUMP_TRIES);
+	free(d.seen.slots);
+	if (r == -EAGAIN)
+		return error_set(err, ERROR_UNAVAILABLE, "list table %s: it changed %d times while it was read",
+			config->table, DUMP_TRIES);
+	return r;
 }

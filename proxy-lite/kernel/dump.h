@@ -1,7 +1,9 @@
 /*
  * dump.h - purpose: read back what the kernel holds of our table.
  *
- * Blocking, read-only. All of one dump is of one generation: when somebody commits meanwhile, it starts again.
+ * Blocking, read-only. All of one dump is of one generation: when somebody commits meanwhile, it starts again. So it
+ * does when an element comes twice: the kernel may be resizing a set then (it does that some time after many additions),
+ * and what comes twice stands for others that do not come at all.
  */
 #pragma once
 #include "proxy-lite/compile/loader.h"

@@ -65,7 +65,7 @@ int sync_load(struct sync *s, struct error *err)
 		structure_done(&structure);
 		return r;
 	}
-	structure_compare(&structure, &s->config, &s->table.refs, &s->repair);
+	structure_compare(&structure, &s->config, &s->table.plans, &s->repair);
 	if (s->repair.rebuild) {
 		table_done(&s->table);
 		table_init(&s->table);
@@ -344,15 +344,15 @@ int sync_run(struct sync *s, struct error *err)
 
 static bool idle_chain(const struct ref *ref)
 {
-	return ref->used && ref->held && ref->count == 0 && ref->key.kind == REF_PLAN;
+	return ref->used && ref->held && ref->count == 0;
 }
 
 size_t sync_idle_chains(const struct sync *s)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->table.refs.cap; i++)
-		n += idle_chain(&s->table.refs.slots[i]);
+	for (size_t i = 0; i < s->table.plans.cap; i++)
+		n += idle_chain(&s->table.plans.slots[i]);
 	return n;
 }
 
@@ -365,8 +365,8 @@ int sync_collect(struct sync *s, struct error *err)
 
 	if (!s->loaded)
 		return 0;
-	for (size_t i = 0; i < s->table.refs.cap; i++) {
-		const struct ref *ref = &s->table.refs.slots[i];
+	for (size_t i = 0; i < s->table.plans.cap; i++) {
+		const struct ref *ref = &s->table.plans.slots[i];
 		uint32_t id = ref_plan_id(&ref->key);
 
 		if (!idle_chain(ref))
@@ -386,9 +386,9 @@ int sync_collect(struct sync *s, struct error *err)
 		s->loaded = false;
 		return r;
 	}
-	for (size_t i = 0; i < s->table.refs.cap; i++)
-		if (idle_chain(&s->table.refs.slots[i]))
-			s->table.refs.slots[i].held = false;
+	for (size_t i = 0; i < s->table.plans.cap; i++)
+		if (idle_chain(&s->table.plans.slots[i]))
+			s->table.plans.slots[i].held = false;
 	return 0;
 }
 

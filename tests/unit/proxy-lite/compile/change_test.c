@@ -154,10 +154,10 @@ static void check_hairpins(const struct table *table)
 				element_address(set, f->backends[b].address, key);
 				ck_assert(find_element(set, key) != NULL);
 			}
-	for (size_t i = 0; i < table->refs.cap; i++)
-		if (table->refs.slots[i].used && table->refs.slots[i].key.kind != REF_PLAN) {
-			ck_assert_int_eq(table->refs.slots[i].held, table->refs.slots[i].count > 0);
-			n -= table->refs.slots[i].held;
+	for (size_t i = 0; i < table->hairpins.cap; i++)
+		if (table->hairpins.slots[i].used) {
+			ck_assert_int_eq(table->hairpins.slots[i].held, table->hairpins.slots[i].count > 0);
+			n -= table->hairpins.slots[i].held;
 		}
 	ck_assert_uint_eq(n, 0);
 }
