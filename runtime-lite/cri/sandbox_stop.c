@@ -2,7 +2,23 @@
 #include "runtime-lite/cri/handlers.h"
 
 #include "common/base/log.h"
+#include "runtime-lite/engine/pod.h"
 #include "runtime-lite/model/teardown.h"
+
+/* A start may hang on a volume; it holds the pod's operation, so its process is ended before that is waited for. */
+static void end_start(struct service *svc, struct sandbox *s)
+{
+	_cleanup_container_ struct container *starting = NULL;
+	struct error err = ERROR_INIT;
+
+	store_lock(svc->store);
+	for (struct container *c = s->containers; c && !starting; c = c->next_in_pod)
+		if (c->starting && s->monitor && !s->monitor_gone)
+			starting = container_ref(c);
+	store_unlock(svc->store);
+	if (starting && pod_container_kill_all(s->monitor, starting->id, &err) < 0)
+		log_warning("container %s: end its start: %s", starting->id, err.text);
+}
 
 /* 1: it is gone, which is what the client wants. */
 static int begin(struct rpc_call *call, const char *id, const char *name, struct operation *op, struct error *err)
@@ -13,6 +29,7 @@ static int begin(struct rpc_call *call, const char *id, const char *name, struct
 
 	if (r < 0)
 		return err->code == ERROR_NOT_FOUND ? 1 : r;
+	end_start(svc, s);
 	r = operation_begin(op, svc->store, s, name, service_cancelled, call, err);
 	if (r < 0)
 		return r;
