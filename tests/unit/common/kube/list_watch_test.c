@@ -176,8 +176,11 @@ START_TEST(script_case)
 		ck_assert_msg(uv_run(&loop, UV_RUN_ONCE) || seen.trace.len >= want, "%s: ended with %s", cases[_i].name, str_get(&seen.trace));
 	/* what came with the same bytes may stand behind it */
 	ck_assert_msg(str_starts(seen.trace.buf, cases[_i].want), "%s\n got: %s\nwant: %s", cases[_i].name, seen.trace.buf, cases[_i].want);
-	while (__atomic_load_n(&fake.done, __ATOMIC_SEQ_CST) < n && !cases[_i].stop_at)
-		uv_run(&loop, UV_RUN_ONCE);
+	/* The fake counts a step after its answer: no event of the loop may follow. */
+	while (__atomic_load_n(&fake.done, __ATOMIC_SEQ_CST) < n && !cases[_i].stop_at) {
+		uv_run(&loop, UV_RUN_NOWAIT);
+		usleep(1000);
+	}
 	if (!cases[_i].stop_at)
 		list_watch_stop(seen.lw);
 	http_client_free(client);
