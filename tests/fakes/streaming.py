@@ -52,6 +52,8 @@ def connect(url, headers, method="GET", receive_buffer=0):
         data += more
     head, rest = data.split(b"\r\n\r\n", 1)
     lines = head.decode().split("\r\n")
+    if len(lines[0].split()) < 2:
+        raise Closed("no status line: %r" % data)
     status, answer = int(lines[0].split()[1]), {}
     for line in lines[1:]:
         name, value = line.split(":", 1)
@@ -348,7 +350,8 @@ class Forward:
                                             ("X-Stream-Protocol-Version", "portforward.k8s.io")] + list(more), "POST")
             self.spdy = Spdy(Bytes(s, rest))
         self.queues, self.requests, self.alive = {}, 0, True
-        threading.Thread(target=self.reader, daemon=True).start()
+        self.thread = threading.Thread(target=self.reader, daemon=True)
+        self.thread.start()
 
     def reader(self):
         try:
@@ -372,7 +375,17 @@ class Forward:
         return Pair(self, headers)
 
     def close(self):
-        self.spdy.b.close()
+        """Not before the reader has ended: the next connection might get the same descriptor."""
+        carrier = self.spdy.b
+        s = carrier.ws.b.s if isinstance(carrier, Tunnel) else carrier.s
+        try:
+            if isinstance(carrier, Tunnel):
+                carrier.ws.frame(8, b"")
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join(10)
+        s.close()
 
 
 class Pair:
