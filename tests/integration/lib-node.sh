@@ -18,6 +18,7 @@ check() {
 	if "$@" >"$node_dir/check.log" 2>&1; then ok "$name"; else
 		not_ok "$name"
 		tail -n 20 "$node_dir/check.log"
+		return 1
 	fi
 }
 # until_true SECONDS COMMAND...
