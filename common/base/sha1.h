@@ -1,4 +1,5 @@
-/* sha1.h - purpose: SHA-1, which WebSocket's handshake is made with. Not for anything that must resist an attacker. Pure. */
+/* sha1.h - purpose: SHA-1, which WebSocket's handshake is made with. Not for anything that must resist an attacker.
+ * Pure. */
 #pragma once
 #include "common/base/base.h"
 

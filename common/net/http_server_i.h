@@ -5,11 +5,11 @@
 #include "common/wire/http1.h"
 
 enum {
-	IDLE_MS = 60 * 1000,     /* between requests, and without progress while writing */
-	HEAD_MS = 10 * 1000,     /* for a head to arrive */
-	BODY_MS = 30 * 1000,     /* between two pieces of a body */
+	IDLE_MS = 60 * 1000, /* between requests, and without progress while writing */
+	HEAD_MS = 10 * 1000, /* for a head to arrive */
+	BODY_MS = 30 * 1000, /* between two pieces of a body */
 	LINGER_MS = 2 * 1000,
-	ACCEPT_PAUSE_MS = 200,   /* after EMFILE */
+	ACCEPT_PAUSE_MS = 200, /* after EMFILE */
 	READ_BYTES = 16 * 1024,
 	FLUSH_BYTES = 64 * 1024, /* written at once instead of in the next turn */
 	AHEAD_BYTES_MAX = 256 * 1024,
@@ -42,19 +42,19 @@ struct connection {
 	unsigned open_handles;
 	struct http1 parser;
 	struct tls_conn *tls;
-	struct str in;    /* read, not yet parsed (only while an exchange runs) */
+	struct str in;	  /* read, not yet parsed (only while an exchange runs) */
 	struct str body;  /* of the request that is arriving */
 	struct str plain; /* to send, not yet encrypted or (cleartext) not yet sent */
-	struct str out;   /* encrypted */
-	size_t sent;      /* of the buffer that goes to the socket */
+	struct str out;	  /* encrypted */
+	size_t sent;	  /* of the buffer that goes to the socket */
 	struct http_exchange *exchange;
-	bool in_handler;    /* the handler is on the stack */
-	bool reading;       /* process() is on the stack */
-	bool eof;           /* the client sends no more */
+	bool in_handler; /* the handler is on the stack */
+	bool reading;	 /* process() is on the stack */
+	bool eof;	 /* the client sends no more */
 	bool close_when_sent;
-	bool lingering;     /* all is sent; what the client still sends is read and dropped, or it would lose our answer */
-	bool broken;        /* closed by the timer */
-	bool raw;           /* upgraded: bytes of another protocol */
+	bool lingering; /* all is sent; what the client still sends is read and dropped, or it would lose our answer */
+	bool broken;	/* closed by the timer */
+	bool raw;	/* upgraded: bytes of another protocol */
 	unsigned linger_rounds;
 	bool closing;
 };

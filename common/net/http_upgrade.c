@@ -1,9 +1,10 @@
 /*
  * http_upgrade.c - purpose: connections of the HTTP server that have changed to another protocol.
  *
- * To the server they are a stream whose input is raw, too. At the end the client has to see every byte: a close() while it
- * still sends (pings, say) would reset the connection, and with it what it has not read. So the connection is shut down for
- * writing, and what comes is read and dropped until the client closes, too, or its kernel has had everything for a while.
+ * To the server they are a stream whose input is raw, too. At the end the client has to see every byte: a close() while
+ * it still sends (pings, say) would reset the connection, and with it what it has not read. So the connection is shut
+ * down for writing, and what comes is read and dropped until the client closes, too, or its kernel has had everything
+ * for a while.
  */
 #include <linux/sockios.h>
 #include <netinet/in.h>

@@ -7,7 +7,16 @@
 #include "common/wire/spdy_headers.h"
 
 enum { HEAD_BYTES = 8, VERSION = 3 };
-enum { SYN_STREAM = 1, SYN_REPLY = 2, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, HEADERS = 8, WINDOW_UPDATE = 9 };
+enum {
+	SYN_STREAM = 1,
+	SYN_REPLY = 2,
+	RST_STREAM = 3,
+	SETTINGS = 4,
+	PING = 6,
+	GOAWAY = 7,
+	HEADERS = 8,
+	WINDOW_UPDATE = 9
+};
 enum { FLAG_FIN = 1, FLAG_UNIDIRECTIONAL = 2 };
 enum { GOAWAY_OK = 0, GOAWAY_PROTOCOL_ERROR = 1 };
 
@@ -26,7 +35,8 @@ static uint32_t get32(const char *p)
 
 static void put32(struct str *out, uint32_t v)
 {
-	const unsigned char b[] = { (unsigned char)(v >> 24), (unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v };
+	const unsigned char b[] = { (unsigned char)(v >> 24), (unsigned char)(v >> 16), (unsigned char)(v >> 8),
+		(unsigned char)v };
 
 	str_add_bytes(out, b, sizeof(b));
 }
@@ -236,7 +246,8 @@ static bool of_peer(const struct spdy *s, uint32_t id)
 	return id % 2 == (s->role == SPDY_SERVER ? 1u : 0u);
 }
 
-static int on_syn_stream(struct spdy *s, uint8_t flags, const char *p, size_t len, struct spdy_event *ret, struct error *err)
+static int on_syn_stream(
+	struct spdy *s, uint8_t flags, const char *p, size_t len, struct spdy_event *ret, struct error *err)
 {
 	if (len < 10)
 		return error_set(err, ERROR_INVALID, "SYN_STREAM frame of %zu bytes", len);
@@ -263,7 +274,8 @@ static int on_syn_stream(struct spdy *s, uint8_t flags, const char *p, size_t le
 	return 0;
 }
 
-static int on_headers(struct spdy *s, int type, uint8_t flags, const char *p, size_t len, struct spdy_event *ret, struct error *err)
+static int on_headers(
+	struct spdy *s, int type, uint8_t flags, const char *p, size_t len, struct spdy_event *ret, struct error *err)
 {
 	if (len < 4)
 		return error_set(err, ERROR_INVALID, "header frame of %zu bytes", len);
@@ -397,7 +409,8 @@ static int step(struct spdy *s, struct bytes *in, struct spdy_event *ret, struct
 	size_t len = get32(s->frame.buf + 4) & 0xffffff;
 
 	if (len > SPDY_CONTROL_MAX)
-		return error_set(err, ERROR_EXHAUSTED, "control frame of %zu bytes; at most %d are taken", len, SPDY_CONTROL_MAX);
+		return error_set(err, ERROR_EXHAUSTED, "control frame of %zu bytes; at most %d are taken", len,
+			SPDY_CONTROL_MAX);
 	take(s, in, HEAD_BYTES + len);
 	if (s->frame.len < HEAD_BYTES + len)
 		return 0;

@@ -47,8 +47,8 @@ enum spdy_status {
 };
 
 enum {
-	SPDY_STREAMS_MAX = 1024,	  /* open at once, of both sides; more are refused */
-	SPDY_CONTROL_MAX = 64 * 1024,	  /* bytes of a control frame */
+	SPDY_STREAMS_MAX = 1024,	   /* open at once, of both sides; more are refused */
+	SPDY_CONTROL_MAX = 64 * 1024,	   /* bytes of a control frame */
 	SPDY_HEADER_BLOCK_MAX = 64 * 1024, /* decompressed */
 	SPDY_HEADERS_MAX = 64,
 	SPDY_DATA_FRAME = 32 * 1024, /* what is written is cut into such */
@@ -62,7 +62,7 @@ struct spdy_event {
 };
 
 struct spdy_field {
-	const char *name; /* lower case */
+	const char *name;  /* lower case */
 	const char *value; /* several values are separated by NUL: the first is seen */
 };
 
@@ -77,8 +77,8 @@ struct spdy {
 
 	/* private */
 	enum spdy_role role;
-	struct str frame;  /* head, and for control frames the body, as far as they have come */
-	struct str block;  /* decompressed headers */
+	struct str frame;		 /* head, and for control frames the body, as far as they have come */
+	struct str block;		 /* decompressed headers */
 	uint32_t data_left, data_stream; /* of the data frame that is being read */
 	uint8_t data_flags;
 	bool data_dropped; /* its stream is not open */
@@ -91,8 +91,8 @@ struct spdy *spdy_new(enum spdy_role role);
 struct spdy *spdy_free(struct spdy *s); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct spdy *, spdy_free)
 
-/* Takes bytes from the front of *in (which moves on) up to the next event. ERROR_INVALID, ERROR_EXHAUSTED: the connection
- * is of no use any more; s->out ends with a GOAWAY. */
+/* Takes bytes from the front of *in (which moves on) up to the next event. ERROR_INVALID, ERROR_EXHAUSTED: the
+ * connection is of no use any more; s->out ends with a GOAWAY. */
 int spdy_read(struct spdy *s, struct bytes *in, struct spdy_event *ret, struct error *err) MUST_USE;
 /* NULL if absent. Owned by s. */
 const char *spdy_header(const struct spdy *s, const char *name);

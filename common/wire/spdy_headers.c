@@ -2,8 +2,8 @@
  * spdy_headers.c - purpose: compress and decompress SPDY/3 header blocks.
  *
  * Both directions have one zlib stream for the life of the connection, primed with the dictionary of the SPDY/3 draft
- * (2.6.10.1) and flushed after each block. Streams are made when first used: a WebSocket session has none. Ours is small
- * (a window of 2 kB holds the dictionary); what the peer may use is for it to say.
+ * (2.6.10.1) and flushed after each block. Streams are made when first used: a WebSocket session has none. Ours is
+ * small (a window of 2 kB holds the dictionary); what the peer may use is for it to say.
  */
 #include "common/wire/spdy_headers.h"
 
@@ -18,25 +18,29 @@ struct spdy_zlib {
 };
 
 /* The dictionary: names (and a few values) with their lengths, then words. */
-static const char *const dictionary_names[] = { "options", "head", "post", "put", "delete", "trace", "accept", "accept-charset",
-	"accept-encoding", "accept-language", "accept-ranges", "age", "allow", "authorization", "cache-control", "connection",
-	"content-base", "content-encoding", "content-language", "content-length", "content-location", "content-md5",
-	"content-range", "content-type", "date", "etag", "expect", "expires", "from", "host", "if-match", "if-modified-since",
-	"if-none-match", "if-range", "if-unmodified-since", "last-modified", "location", "max-forwards", "pragma",
-	"proxy-authenticate", "proxy-authorization", "range", "referer", "retry-after", "server", "te", "trailer",
-	"transfer-encoding", "upgrade", "user-agent", "vary", "via", "warning", "www-authenticate", "method", "get", "status",
-	"200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin" };
+static const char *const dictionary_names[] = { "options", "head", "post", "put", "delete", "trace", "accept",
+	"accept-charset", "accept-encoding", "accept-language", "accept-ranges", "age", "allow", "authorization",
+	"cache-control", "connection", "content-base", "content-encoding", "content-language", "content-length",
+	"content-location", "content-md5", "content-range", "content-type", "date", "etag", "expect", "expires", "from",
+	"host", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "last-modified",
+	"location", "max-forwards", "pragma", "proxy-authenticate", "proxy-authorization", "range", "referer",
+	"retry-after", "server", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "vary", "via",
+	"warning", "www-authenticate", "method", "get", "status", "200 OK", "version", "HTTP/1.1", "url", "public",
+	"set-cookie", "keep-alive", "origin" };
 static const char dictionary_words[] =
 	"100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
-	"203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden"
+	"203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 "
+	"Forbidden"
 	"404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable"
 	"Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
-	"chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
+	"chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/"
+	"javascript,"
 	"publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.";
 
 static void add32(struct str *out, size_t v)
 {
-	const unsigned char b[] = { (unsigned char)(v >> 24), (unsigned char)(v >> 16), (unsigned char)(v >> 8), (unsigned char)v };
+	const unsigned char b[] = { (unsigned char)(v >> 24), (unsigned char)(v >> 16), (unsigned char)(v >> 8),
+		(unsigned char)v };
 
 	str_add_bytes(out, b, sizeof(b));
 }
@@ -75,7 +79,8 @@ static void open_out(struct spdy_zlib *z)
 		return;
 	make_dictionary(&dictionary);
 	/* Only memory can be what is missing, and that ends a daemon as everywhere. */
-	if (deflateInit2(&z->out, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK ||
+	if (deflateInit2(&z->out, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) !=
+			Z_OK ||
 		deflateSetDictionary(&z->out, (const Bytef *)dictionary.buf, (uInt)dictionary.len) != Z_OK)
 		abort();
 	z->out_open = true;
@@ -132,12 +137,14 @@ static int decompress(struct spdy_zlib *z, const void *p, size_t len, struct str
 			return error_set(err, ERROR_INVALID, "header block: cannot be decompressed");
 		str_add_bytes(text, buf, sizeof(buf) - z->in.avail_out);
 		if (text->len > SPDY_HEADER_BLOCK_MAX)
-			return error_set(err, ERROR_EXHAUSTED, "header block: has more than %d bytes", SPDY_HEADER_BLOCK_MAX);
+			return error_set(
+				err, ERROR_EXHAUSTED, "header block: has more than %d bytes", SPDY_HEADER_BLOCK_MAX);
 	} while (r == Z_OK && (z->in.avail_in > 0 || z->in.avail_out == 0));
 	return z->in.avail_in ? error_set(err, ERROR_INVALID, "header block: cannot be decompressed") : 0;
 }
 
-/* A text with its length in front, from *at. It gets its NUL where the next length began, which was read before: `next`. */
+/* A text with its length in front, from *at. It gets its NUL where the next length began, which was read before:
+ * `next`. */
 static bool read_length(const struct str *text, size_t at, size_t *ret)
 {
 	const unsigned char *b = (const unsigned char *)text->buf + at;
@@ -157,7 +164,8 @@ static int parse(struct str *text, struct spdy_field *ret, size_t *ret_n, struct
 	count = (size_t)(unsigned char)text->buf[0] << 24 | (size_t)(unsigned char)text->buf[1] << 16 |
 		(size_t)(unsigned char)text->buf[2] << 8 | (unsigned char)text->buf[3];
 	if (count > SPDY_HEADERS_MAX)
-		return error_set(err, ERROR_EXHAUSTED, "header block: has %zu fields; at most %d are taken", count, SPDY_HEADERS_MAX);
+		return error_set(err, ERROR_EXHAUSTED, "header block: has %zu fields; at most %d are taken", count,
+			SPDY_HEADERS_MAX);
 	for (size_t i = 0; i < count * 2; i++) {
 		const char **field = i % 2 ? &ret[i / 2].value : &ret[i / 2].name;
 		size_t len;
@@ -175,8 +183,8 @@ static int parse(struct str *text, struct spdy_field *ret, size_t *ret_n, struct
 	return 0;
 }
 
-int spdy_zlib_read(struct spdy_zlib *z, const void *p, size_t len, struct str *text, struct spdy_field *ret, size_t *ret_n,
-	struct error *err)
+int spdy_zlib_read(struct spdy_zlib *z, const void *p, size_t len, struct str *text, struct spdy_field *ret,
+	size_t *ret_n, struct error *err)
 {
 	int r = decompress(z, p, len, text, err);
 

@@ -87,7 +87,8 @@ void websocket_close(struct websocket *ws, int code, const char *reason)
 	const unsigned char number[] = { (unsigned char)(code >> 8), (unsigned char)code };
 	size_t len = MIN(strlen(reason), (size_t)WEBSOCKET_CONTROL_MAX - sizeof(number));
 
-	put_frame(ws, CLOSE, number, code == WEBSOCKET_NO_CODE ? 0 : sizeof(number), reason, code == WEBSOCKET_NO_CODE ? 0 : len);
+	put_frame(ws, CLOSE, number, code == WEBSOCKET_NO_CODE ? 0 : sizeof(number), reason,
+		code == WEBSOCKET_NO_CODE ? 0 : len);
 	ws->close_sent = true;
 }
 
@@ -149,7 +150,8 @@ static int begin_frame(struct websocket *ws, struct error *err)
 	if (ws->head[0] & RESERVED)
 		return fail(ws, WEBSOCKET_PROTOCOL_ERROR, "reserved bits are set", err);
 	if (masked != (ws->role == WEBSOCKET_SERVER))
-		return fail(ws, WEBSOCKET_PROTOCOL_ERROR, masked ? "a server's frame is masked" : "a client's frame is not masked", err);
+		return fail(ws, WEBSOCKET_PROTOCOL_ERROR,
+			masked ? "a server's frame is masked" : "a client's frame is not masked", err);
 	if (ws->opcode > PONG || (ws->opcode > BINARY && ws->opcode < CLOSE))
 		return fail(ws, WEBSOCKET_PROTOCOL_ERROR, "unknown opcode", err);
 	if (control && (ws->left > WEBSOCKET_CONTROL_MAX || !ws->fin))
@@ -199,7 +201,8 @@ static void on_close(struct websocket *ws, struct websocket_event *ret)
 
 static void read_control(struct websocket *ws, struct bytes *in, struct websocket_event *ret)
 {
-	ws->control_len += advance(ws, in, sizeof(ws->control) - ws->control_len, (char *)ws->control + ws->control_len);
+	ws->control_len +=
+		advance(ws, in, sizeof(ws->control) - ws->control_len, (char *)ws->control + ws->control_len);
 	if (ws->left)
 		return;
 	if (ws->opcode == PING)
@@ -218,8 +221,11 @@ static void read_data(struct websocket *ws, struct bytes *in, struct websocket_e
 	bool last = !ws->left && ws->fin;
 
 	if (n || last) {
-		*ret = (struct websocket_event){ .kind = WEBSOCKET_DATA, .first = ws->first, .last = last,
-			.text = ws->message_opcode == TEXT, .data = { ws->piece, n } };
+		*ret = (struct websocket_event){ .kind = WEBSOCKET_DATA,
+			.first = ws->first,
+			.last = last,
+			.text = ws->message_opcode == TEXT,
+			.data = { ws->piece, n } };
 		ws->first = false;
 	}
 	if (!ws->left)

@@ -2,9 +2,9 @@
  * websocket.h - purpose: WebSocket frames (RFC 6455), both sides; bytes in, events out (no sockets, no clock).
  *
  * Messages come in pieces as they arrive, so that their size costs no memory. Pings are answered and the closing
- * handshake is done here. What breaks the protocol (a client's frame without a mask, a server's with one, reserved bits,
- * unknown opcodes, fragmented or long control frames, a continuation of nothing, a message above `message_max`) is an
- * error; ws->out then ends with a Close that says why.
+ * handshake is done here. What breaks the protocol (a client's frame without a mask, a server's with one, reserved
+ * bits, unknown opcodes, fragmented or long control frames, a continuation of nothing, a message above `message_max`)
+ * is an error; ws->out then ends with a Close that says why.
  *
  * Text messages are not checked for UTF-8: what comes over them here is base64, which is checked by its reader.
  */
@@ -16,26 +16,31 @@ enum websocket_role { WEBSOCKET_SERVER, WEBSOCKET_CLIENT };
 
 enum websocket_event_kind {
 	WEBSOCKET_MORE,
-	WEBSOCKET_DATA,	 /* a piece of a message; may be empty at its end */
+	WEBSOCKET_DATA, /* a piece of a message; may be empty at its end */
 	WEBSOCKET_PONG,
 	WEBSOCKET_CLOSE, /* the peer sends no more; answered if it was not an answer to ours */
 };
 
-enum { WEBSOCKET_MESSAGE_MAX = 16 * 1024 * 1024, WEBSOCKET_CONTROL_MAX = 125, WEBSOCKET_ACCEPT_MAX = 29, WEBSOCKET_PIECE = 4096 };
+enum {
+	WEBSOCKET_MESSAGE_MAX = 16 * 1024 * 1024,
+	WEBSOCKET_CONTROL_MAX = 125,
+	WEBSOCKET_ACCEPT_MAX = 29,
+	WEBSOCKET_PIECE = 4096
+};
 
 /* Codes of Close. */
 enum { WEBSOCKET_NORMAL = 1000, WEBSOCKET_PROTOCOL_ERROR = 1002, WEBSOCKET_TOO_BIG = 1009, WEBSOCKET_NO_CODE = 1005 };
 
 struct websocket_event {
 	enum websocket_event_kind kind;
-	bool first, last; /* DATA: the message begins, ends with this piece */
-	bool text;	  /* DATA */
-	int code;	  /* CLOSE */
+	bool first, last;  /* DATA: the message begins, ends with this piece */
+	bool text;	   /* DATA */
+	int code;	   /* CLOSE */
 	struct bytes data; /* DATA; owned by the struct websocket, until the next read */
 };
 
 struct websocket {
-	struct str out; /* to be sent; the owner sends and resets it */
+	struct str out;	      /* to be sent; the owner sends and resets it */
 	uint64_t message_max; /* 0: WEBSOCKET_MESSAGE_MAX */
 
 	/* private */
@@ -60,10 +65,12 @@ struct websocket *websocket_new(enum websocket_role role, uint32_t (*random)(voi
 struct websocket *websocket_free(struct websocket *ws); /* NULL is fine; returns NULL */
 DEFINE_CLEANUP(struct websocket *, websocket_free)
 
-/* Takes bytes from the front of *in (which moves on) up to the next event. After an error the connection is of no use. */
+/* Takes bytes from the front of *in (which moves on) up to the next event. After an error the connection is of no use.
+ */
 int websocket_read(struct websocket *ws, struct bytes *in, struct websocket_event *ret, struct error *err) MUST_USE;
 
-/* One message of one frame, out of two parts that are joined (a channel's number and its bytes). Nothing after a Close. */
+/* One message of one frame, out of two parts that are joined (a channel's number and its bytes). Nothing after a Close.
+ */
 void websocket_write(struct websocket *ws, bool text, const void *a, size_t a_len, const void *b, size_t b_len);
 void websocket_ping(struct websocket *ws);
 /* Nobody has asked: some clients take it as a sign of life. */

@@ -63,7 +63,8 @@ static void port_forward(struct cri_client *client, const struct stream_wanted *
 	cri_call(client, CRI_PORT_FORWARD, &request, 0, on_reply, a);
 }
 
-void cri_stream_url(struct cri_client *client, const struct stream_wanted *wanted, const char *id, stream_url_cb cb, void *data)
+void cri_stream_url(
+	struct cri_client *client, const struct stream_wanted *wanted, const char *id, stream_url_cb cb, void *data)
 {
 	struct asked *a = xnew(struct asked);
 

@@ -22,4 +22,5 @@ struct stream_wanted {
 /* url: "http://127.0.0.1:34567/exec/..."; NULL: status tells why. Never called from inside cri_stream_url(). */
 typedef void (*stream_url_cb)(void *data, const char *url, const struct error *status);
 /* `id`: of the container, or of the sandbox. */
-void cri_stream_url(struct cri_client *client, const struct stream_wanted *wanted, const char *id, stream_url_cb cb, void *data);
+void cri_stream_url(
+	struct cri_client *client, const struct stream_wanted *wanted, const char *id, stream_url_cb cb, void *data);

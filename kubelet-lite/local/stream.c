@@ -1,4 +1,5 @@
-/* stream.c - purpose: exec, attach and port-forward: what is asked for, checked as the API server and the kubelet do. */
+/* stream.c - purpose: exec, attach and port-forward: what is asked for, checked as the API server and the kubelet do.
+ */
 #include "common/wire/json.h"
 #include "common/wire/url.h"
 #include "kubelet-lite/local/tunnel.h"
@@ -32,8 +33,9 @@ static int read_ports(const struct api_call *call, struct stream_wanted *w)
 		long port = strtol(ports.v[i], &end, 10);
 
 		if (w->n_ports == STREAM_PORTS_MAX || !*ports.v[i] || *end || port < 1 || port > 65535) {
-			reply_failure(call->exchange, 400, "BadRequest", NULL, "ports: \"%.20s\" must be 1 to 65535, and at most %d of them",
-				ports.v[i], STREAM_PORTS_MAX);
+			reply_failure(call->exchange, 400, "BadRequest", NULL,
+				"ports: \"%.20s\" must be 1 to 65535, and at most %d of them", ports.v[i],
+				STREAM_PORTS_MAX);
 			return -1;
 		}
 		w->ports[w->n_ports++] = (int32_t)port;

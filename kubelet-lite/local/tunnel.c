@@ -44,9 +44,9 @@ struct tunnel {
 	bool timer_open;
 	unsigned open_handles;
 	struct http1 answer;
-	struct str body;   /* of an answer that is no 101 */
+	struct str body; /* of an answer that is no 101 */
 	struct str to_runtime;
-	bool paused;	   /* the client does not read */
+	bool paused; /* the client does not read */
 	bool shut;
 };
 
@@ -222,7 +222,11 @@ static void pass_refusal(struct tunnel *t)
 			t->body.buf[i] = ' ';
 	while (t->body.len && t->body.buf[t->body.len - 1] == ' ')
 		t->body.buf[--t->body.len] = '\0';
-	fail(t, status, status == 403 ? "Forbidden" : status == 404 ? "NotFound" : status == 400 ? "BadRequest" : "InternalError",
+	fail(t, status,
+		status == 403	? "Forbidden"
+		: status == 404 ? "NotFound"
+		: status == 400 ? "BadRequest"
+				: "InternalError",
 		t->body.len ? t->body.buf : http1_reason(status));
 }
 
@@ -358,7 +362,8 @@ static int open_socket(const struct sock_address *address, int *ret_fd, struct e
 	return 0;
 }
 
-/* "http://127.0.0.1:34567/exec/x" to its address, host and target. Names are not resolved: the runtime is on this node. */
+/* "http://127.0.0.1:34567/exec/x" to its address, host and target. Names are not resolved: the runtime is on this node.
+ */
 static int parse_url(const char *url, struct sock_address *ret, char **ret_host, char **ret_target, struct error *err)
 {
 	const char *host = str_starts(url, "http://") ? url + strlen("http://") : NULL;
@@ -366,7 +371,8 @@ static int parse_url(const char *url, struct sock_address *ret, char **ret_host,
 	_cleanup_free_ char *name = host ? xstrndup(host, n) : NULL;
 
 	if (!host || sock_address_parse(name, ret, NULL) < 0 || ret->is_unix)
-		return error_set(err, ERROR_UNIMPLEMENTED, "the container runtime gave a URL that is none of http://<IP address>:<port>/...");
+		return error_set(err, ERROR_UNIMPLEMENTED,
+			"the container runtime gave a URL that is none of http://<IP address>:<port>/...");
 	*ret_host = steal(name);
 	*ret_target = xasprintf("%s%s", host[n] == '/' ? "" : "/", host + n);
 	return 0;
@@ -423,7 +429,8 @@ void tunnel_connect(void *data, const char *url, const struct error *status)
 	}
 	if (url && open_connection(t, url, &err) == 0)
 		return;
-	fail(t, err.code == ERROR_INVALID ? 400 : 500, err.code == ERROR_INVALID ? "BadRequest" : "InternalError", err.text);
+	fail(t, err.code == ERROR_INVALID ? 400 : 500, err.code == ERROR_INVALID ? "BadRequest" : "InternalError",
+		err.text);
 	tunnel_free(t);
 }
 

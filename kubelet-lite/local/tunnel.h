@@ -1,8 +1,8 @@
 /*
  * tunnel.h - purpose: join a client of the API to the runtime's streaming server, byte for byte.
  *
- * The client's request to change protocols is passed on, and so is the answer; what is spoken afterwards is between those
- * two. As a kubelet does.
+ * The client's request to change protocols is passed on, and so is the answer; what is spoken afterwards is between
+ * those two. As a kubelet does.
  */
 #pragma once
 #include "common/base/error.h"

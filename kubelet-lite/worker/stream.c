@@ -8,7 +8,8 @@ static const char *running_container(const struct pod_worker *w, const char *nam
 	return i >= 0 && w->seen.c[i].now.state == STATE_RUNNING ? w->seen.c[i].now.id : NULL;
 }
 
-int node_stream_url(struct node *node, const struct stream_wanted *wanted, stream_url_cb cb, void *data, struct error *err)
+int node_stream_url(
+	struct node *node, const struct stream_wanted *wanted, stream_url_cb cb, void *data, struct error *err)
 {
 	const struct object *o = objects_get(node->objects, KIND_POD, wanted->ns, wanted->pod);
 	const struct pod_worker *w = o ? node_worker(node, o->uid) : NULL;
@@ -23,8 +24,8 @@ int node_stream_url(struct node *node, const struct stream_wanted *wanted, strea
 	} else {
 		id = running_container(w, wanted->container);
 		if (!id)
-			return error_set(err, ERROR_PRECONDITION, "unable to upgrade connection: container not found (\"%s\")",
-				wanted->container);
+			return error_set(err, ERROR_PRECONDITION,
+				"unable to upgrade connection: container not found (\"%s\")", wanted->container);
 	}
 	cri_stream_url(node->cri, wanted, id, cb, data);
 	return 0;

@@ -71,7 +71,8 @@ HANDLER(stream_attach)
 		r = task_find_container(svc->store, req->container_id, &c, err);
 	if (r < 0)
 		return error_prefix(err, "attach");
-	r = stream_server_url(svc->streams, new_request(STREAM_ATTACH, c->id, req->stdin, req->stdout, req->stderr, req->tty), &url, err);
+	r = stream_server_url(svc->streams,
+		new_request(STREAM_ATTACH, c->id, req->stdin, req->stdout, req->stderr, req->tty), &url, err);
 	if (r < 0)
 		return r;
 	CRI(AttachResponse) *reply = CRI_NEW(AttachResponse, attach_response);
@@ -101,8 +102,8 @@ HANDLER(stream_port_forward)
 	_cleanup_(stream_request_free_p) struct stream_request *wanted = NULL;
 	_cleanup_sandbox_ struct sandbox *s = NULL;
 	char *url = NULL;
-	int r = *req->pod_sandbox_id ? task_find_sandbox(svc->store, req->pod_sandbox_id, &s, err) :
-				       error_set(err, ERROR_INVALID, "pod_sandbox_id is missing");
+	int r = *req->pod_sandbox_id ? task_find_sandbox(svc->store, req->pod_sandbox_id, &s, err)
+				     : error_set(err, ERROR_INVALID, "pod_sandbox_id is missing");
 
 	if (r == 0) {
 		wanted = stream_request_new(STREAM_PORT_FORWARD, s->id);

@@ -7,8 +7,8 @@
 
 #include "runtime-lite/engine/pod_internal.h"
 
-int pod_stream_exec(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec, struct pod_terminal_size size,
-	const int stdio[3], int *ret_conn, struct error *err)
+int pod_stream_exec(struct pod_monitor *m, const char *container_dir, const struct exec_spec *spec,
+	struct pod_terminal_size size, const int stdio[3], int *ret_conn, struct error *err)
 {
 	return pod_exec_request(m, container_dir, spec, stdio, size.rows, size.columns, ret_conn, err);
 }

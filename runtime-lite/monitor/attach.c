@@ -36,7 +36,9 @@ static struct attachment *new_attachment(int connection, struct process *p)
 
 		if (a->used)
 			continue;
-		*a = (struct attachment){ .used = true, .connection = (int16_t)connection, .process = (int16_t)(p - processes),
+		*a = (struct attachment){ .used = true,
+			.connection = (int16_t)connection,
+			.process = (int16_t)(p - processes),
 			.out = { -1, -1 } };
 		p->attached++;
 		return a;

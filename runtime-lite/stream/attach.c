@@ -1,9 +1,9 @@
 /*
  * attach.c - purpose: one attachment: a client at the standard streams of a container's first process.
  *
- * The pod's monitor copies the output into our pipes; what the client types goes straight into the container's stdin. Its
- * end is the container's only where it was made for one client (stdin_once) and has no terminal; else the next client
- * finds it open.
+ * The pod's monitor copies the output into our pipes; what the client types goes straight into the container's stdin.
+ * Its end is the container's only where it was made for one client (stdin_once) and has no terminal; else the next
+ * client finds it open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,8 +74,8 @@ static void work(struct job *job)
 		r = make_pipe(a->request->err && !a->container->config->tty, &a->err, &err, &a->error);
 	/* A terminal's size can be told by whoever may not type, too. */
 	if (r == 0)
-		r = pod_stream_attach(a->container->sandbox->monitor, a->container->id, a->request->in || a->container->config->tty,
-			out, err, &a->conn, &a->input, &a->error);
+		r = pod_stream_attach(a->container->sandbox->monitor, a->container->id,
+			a->request->in || a->container->config->tty, out, err, &a->conn, &a->input, &a->error);
 	a->result = r;
 }
 
@@ -83,7 +83,8 @@ static void finish(struct attach *a, const struct error *err)
 {
 	_cleanup_free_ char *text = err ? xasprintf("error attaching to container: %s", err->text) : NULL;
 
-	stdio_finish(a->stdio, &(struct session_outcome){ .result = err ? SESSION_FAILURE : SESSION_SUCCESS, .message = text });
+	stdio_finish(a->stdio,
+		&(struct session_outcome){ .result = err ? SESSION_FAILURE : SESSION_SUCCESS, .message = text });
 }
 
 static void input_end(void *data, bool client_gone)
@@ -93,7 +94,8 @@ static void input_end(void *data, bool client_gone)
 	a->input_over = true;
 	if (a->working || !a->container)
 		return;
-	if (a->request->in && a->container->config->stdin_once && !a->container->config->tty && stdio_conn(a->stdio) >= 0)
+	if (a->request->in && a->container->config->stdin_once && !a->container->config->tty &&
+		stdio_conn(a->stdio) >= 0)
 		pod_stream_close_stdin(stdio_conn(a->stdio));
 	if (client_gone)
 		finish(a, NULL);
@@ -190,7 +192,9 @@ static void abort_attach(struct task *task)
 
 void attach_start(const struct task_client *client, struct stream_request *request)
 {
-	static const struct stdio_owner owner = { .start = start, .input_end = input_end, .event = event, .gone = gone, .closed = closed };
+	static const struct stdio_owner owner = {
+		.start = start, .input_end = input_end, .event = event, .gone = gone, .closed = closed
+	};
 	struct attach *a = xnew(struct attach);
 
 	a->loop = client->loop;

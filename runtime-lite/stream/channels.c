@@ -41,7 +41,8 @@ static int decode(struct channels *c, struct bytes *data, bool last, struct erro
 	return 0;
 }
 
-static int take_message(struct channels *c, const struct websocket_event *ev, struct channels_event *ret, struct error *err)
+static int take_message(
+	struct channels *c, const struct websocket_event *ev, struct channels_event *ret, struct error *err)
 {
 	struct bytes data = ev->data;
 

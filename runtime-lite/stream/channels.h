@@ -1,13 +1,16 @@
 /*
- * channels.h - purpose: several channels in one WebSocket, as Kubernetes does it: each message begins with the number of
- * its channel. Pure.
+ * channels.h - purpose: several channels in one WebSocket, as Kubernetes does it: each message begins with the number
+ * of its channel. Pure.
  *
  * In the base64 variant messages are texts: a digit, then base64. Numbers are then 0 to 9.
  */
 #pragma once
 #include "common/wire/websocket.h"
 
-enum { CHANNEL_DATA_MAX = 32 * 1024 /* what is written is cut into such */, CHANNEL_CLOSE = 255 /* v5: which one ends */ };
+enum {
+	CHANNEL_DATA_MAX = 32 * 1024 /* what is written is cut into such */,
+	CHANNEL_CLOSE = 255 /* v5: which one ends */
+};
 
 enum channels_event_kind { CHANNELS_MORE, CHANNELS_DATA, CHANNELS_CLOSE };
 

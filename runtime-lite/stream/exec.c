@@ -2,7 +2,8 @@
  * exec.c - purpose: one streaming exec: a command in a container, with a client at its standard streams.
  *
  * The command is started by a job, because that speaks with the pod's monitor; everything else happens on the loop. The
- * command runs as long as its connection to the monitor is open: it is kept when the client has gone, until it has ended.
+ * command runs as long as its connection to the monitor is open: it is kept when the client has gone, until it has
+ * ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +89,8 @@ static void work(struct job *job)
 	if (r == 0 && !spec.tty)
 		r = make_pipes(e, theirs);
 	if (r == 0)
-		r = pod_stream_exec(e->container->sandbox->monitor, e->container->dir, &spec, e->size, theirs, &e->conn, &e->error);
+		r = pod_stream_exec(
+			e->container->sandbox->monitor, e->container->dir, &spec, e->size, theirs, &e->conn, &e->error);
 	for (int i = 0; i < 3; i++)
 		close_fd(&theirs[i]);
 	strv_done(&spec.env);
@@ -213,7 +215,9 @@ static void abort_exec(struct task *task)
 
 void exec_start(const struct task_client *client, struct stream_request *request)
 {
-	static const struct stdio_owner owner = { .start = start, .input_end = input_end, .event = event, .gone = gone, .closed = closed };
+	static const struct stdio_owner owner = {
+		.start = start, .input_end = input_end, .event = event, .gone = gone, .closed = closed
+	};
 	struct exec *e = xnew(struct exec);
 
 	e->loop = client->loop;

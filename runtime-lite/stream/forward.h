@@ -1,10 +1,11 @@
 /*
- * forward.h - purpose: port-forwarding as its client sees it: many connections to ports of a pod over one. Pure: bytes in,
- * events out.
+ * forward.h - purpose: port-forwarding as its client sees it: many connections to ports of a pod over one. Pure: bytes
+ * in, events out.
  *
- * Each forwarded connection is a pair of streams, one for its bytes and one for the text of an error; what happens to one
- * pair does not touch the others. Three carriers: SPDY streams that the client opens, with headers that say to which pair
- * they belong; the same tunnelled in WebSocket messages; and WebSocket channels, two for each port that the request named.
+ * Each forwarded connection is a pair of streams, one for its bytes and one for the text of an error; what happens to
+ * one pair does not touch the others. Three carriers: SPDY streams that the client opens, with headers that say to
+ * which pair they belong; the same tunnelled in WebSocket messages; and WebSocket channels, two for each port that the
+ * request named.
  */
 #pragma once
 #include "common/base/error.h"
@@ -16,10 +17,10 @@ enum { FORWARD_PORTS_MAX = 100 /* of a request, for channels */ };
 
 enum forward_event_kind {
 	FORWARD_MORE,
-	FORWARD_OPEN,  /* a new pair, to `port`. Answer with data, end or fail */
-	FORWARD_DATA,  /* from the client */
-	FORWARD_END,   /* the client sends no more, but reads on */
-	FORWARD_GONE,  /* the client has given the pair up; it may not be used any more */
+	FORWARD_OPEN,	/* a new pair, to `port`. Answer with data, end or fail */
+	FORWARD_DATA,	/* from the client */
+	FORWARD_END,	/* the client sends no more, but reads on */
+	FORWARD_GONE,	/* the client has given the pair up; it may not be used any more */
 	FORWARD_CLOSED, /* the client is about to go */
 };
 

@@ -26,7 +26,9 @@ static int read_channels(struct forward *forward, struct bytes *in, struct forwa
 	struct forward_event found = { .kind = FORWARD_MORE };
 
 	if (f->opened < f->n) {
-		*ret = (struct forward_event){ .kind = FORWARD_OPEN, .pair = (uint32_t)f->opened, .port = f->ports[f->opened] };
+		*ret = (struct forward_event){
+			.kind = FORWARD_OPEN, .pair = (uint32_t)f->opened, .port = f->ports[f->opened]
+		};
 		f->opened++;
 		return 0;
 	}
@@ -41,7 +43,9 @@ static int read_channels(struct forward *forward, struct bytes *in, struct forwa
 		if (ev.kind == CHANNELS_CLOSE)
 			found.kind = FORWARD_CLOSED;
 		else if (ev.channel % 2 == 0 && ev.channel / 2u < f->n && !f->ended[ev.channel / 2] && ev.data.len)
-			found = (struct forward_event){ .kind = FORWARD_DATA, .pair = ev.channel / 2u, .data = ev.data };
+			found = (struct forward_event){
+				.kind = FORWARD_DATA, .pair = ev.channel / 2u, .data = ev.data
+			};
 	}
 	*ret = found;
 	return 0;
@@ -88,8 +92,9 @@ static void free_channels(struct forward *forward)
 	free(f);
 }
 
-static const struct forward_carrier carrier = { .read = read_channels, .data = data, .end = end, .fail = fail, .out = out,
-	.free = free_channels };
+static const struct forward_carrier carrier = {
+	.read = read_channels, .data = data, .end = end, .fail = fail, .out = out, .free = free_channels
+};
 
 struct forward *forward_channels(bool base64, const uint16_t *ports, size_t n)
 {

@@ -1,8 +1,8 @@
 /*
  * forward_spdy.c - purpose: port-forwarding over SPDY streams, plain or tunnelled in WebSocket messages.
  *
- * A pair is named by the header requestid of both its streams; clients that send none open the error stream just before the
- * data stream. The id of the data stream is the pair's.
+ * A pair is named by the header requestid of both its streams; clients that send none open the error stream just before
+ * the data stream. The id of the data stream is the pair's.
  */
 #include "common/wire/spdy.h"
 #include "common/wire/websocket.h"
@@ -71,7 +71,8 @@ static bool parse_port(const char *text, uint16_t *ret)
 static struct pair *pair_for(struct spdy_forward *f, uint32_t stream, bool is_data, uint16_t port)
 {
 	const char *given = spdy_header(f->spdy, "requestid");
-	_cleanup_free_ char *id = given ? xstrndup(given, REQUEST_ID_MAX + 1) : xasprintf("#%u", is_data ? stream - 2 : stream);
+	_cleanup_free_ char *id =
+		given ? xstrndup(given, REQUEST_ID_MAX + 1) : xasprintf("#%u", is_data ? stream - 2 : stream);
 	struct pair *p = by_request(f, id);
 
 	if (strlen(id) > REQUEST_ID_MAX || (p && (p->port != port || (is_data ? p->data : p->error))))
@@ -149,7 +150,8 @@ static void on_event(struct spdy_forward *f, const struct spdy_event *ev, struct
 }
 
 /* The next bytes of SPDY. 0: none. */
-static int next_bytes(struct spdy_forward *f, struct bytes *in, struct bytes **ret_from, bool *ret_closed, struct error *err)
+static int next_bytes(
+	struct spdy_forward *f, struct bytes *in, struct bytes **ret_from, bool *ret_closed, struct error *err)
 {
 	*ret_from = in;
 	if (!f->ws)
@@ -286,8 +288,14 @@ static void free_spdy(struct forward *forward)
 	free(f);
 }
 
-static const struct forward_carrier carrier = { .read = read_spdy, .data = data, .end = end, .fail = fail, .out = out,
-	.waits = waits, .tick = tick, .free = free_spdy };
+static const struct forward_carrier carrier = { .read = read_spdy,
+	.data = data,
+	.end = end,
+	.fail = fail,
+	.out = out,
+	.waits = waits,
+	.tick = tick,
+	.free = free_spdy };
 
 struct forward *forward_spdy(bool tunnel)
 {

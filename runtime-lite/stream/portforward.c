@@ -1,9 +1,9 @@
 /*
  * portforward.c - purpose: port-forwarding of one client: connections into a pod's network namespace.
  *
- * Each pair of streams has a connection of its own. A job makes its sockets, on a thread that joins the pod's namespace (and
- * ends with the job); wherever they are used from, they stay there. localhost means 127.0.0.1, then ::1. Both directions end
- * separately; a connection that is reset takes its pair with it and nothing else.
+ * Each pair of streams has a connection of its own. A job makes its sockets, on a thread that joins the pod's namespace
+ * (and ends with the job); wherever they are used from, they stay there. localhost means 127.0.0.1, then ::1. Both
+ * directions end separately; a connection that is reset takes its pair with it and nothing else.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,9 +22,10 @@
 enum {
 	READ_BYTES = 32 * 1024,
 	READ_ROUNDS = 4,
-	CLIENT_HIGH = 64 * 1024,    /* bytes that wait for the client: no more is read from the ports */
-	ANSWERS_HIGH = 1024 * 1024, /* the same, of answers to pings and refused streams: no more is read from the client */
-	PORT_HIGH = 512 * 1024,	    /* bytes that wait for one port: no more is read from the client */
+	CLIENT_HIGH = 64 * 1024, /* bytes that wait for the client: no more is read from the ports */
+	ANSWERS_HIGH =
+		1024 * 1024,	/* the same, of answers to pings and refused streams: no more is read from the client */
+	PORT_HIGH = 512 * 1024, /* bytes that wait for one port: no more is read from the client */
 	TICK_MS = 15 * 1000,
 	CONNECT_TICKS = 2,
 	FAMILIES = 2,
@@ -62,7 +63,7 @@ struct pair {
 	bool working, connecting, closed, client_ended, shut, port_ended, full;
 	unsigned ticks; /* while connecting */
 	int family;	/* which of both is tried, or used */
-	int fd; /* the socket that is tried, or used; -1: none */
+	int fd;		/* the socket that is tried, or used; -1: none */
 	uv_poll_t polls[FAMILIES];
 	unsigned open_handles;
 	struct str to_port;
@@ -346,16 +347,21 @@ static void watch_ticks(struct forwarding *w)
 
 static int connect_to_localhost(int fd, int family, uint16_t port)
 {
-	const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	const struct sockaddr_in in = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_LOOPBACK) }
+	};
+	const struct sockaddr_in6 in6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT
+	};
 
-	return family == 0 ? connect(fd, (const struct sockaddr *)&in, sizeof(in)) : connect(fd, (const struct sockaddr *)&in6, sizeof(in6));
+	return family == 0 ? connect(fd, (const struct sockaddr *)&in, sizeof(in))
+			   : connect(fd, (const struct sockaddr *)&in6, sizeof(in6));
 }
 
 static void fail_to_connect(struct pair *p)
 {
-	_cleanup_free_ char *text = xasprintf("error forwarding port %u to pod %s, uid : %s", p->port, p->of->request->id,
-		p->error.text);
+	_cleanup_free_ char *text =
+		xasprintf("error forwarding port %u to pod %s, uid : %s", p->port, p->of->request->id, p->error.text);
 
 	fail_pair(p, text);
 }
@@ -466,7 +472,9 @@ static void open_pair(struct forwarding *w, uint32_t id, uint16_t port)
 {
 	struct pair *p = xnew(struct pair);
 
-	*p = (struct pair){ .of = w, .id = id, .port = port, .fd = -1, .sockets = { -1, -1 }, .working = true, .next = w->pairs };
+	*p = (struct pair){
+		.of = w, .id = id, .port = port, .fd = -1, .sockets = { -1, -1 }, .working = true, .next = w->pairs
+	};
 	if (p->next)
 		p->next->prev = p;
 	w->pairs = p;

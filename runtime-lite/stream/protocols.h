@@ -13,8 +13,9 @@ struct protocol {
 	bool tunnel; /* the bytes of SPDY in WebSocket messages */
 };
 
-extern const struct protocol protocols_spdy[];	       /* exec, attach: X-Stream-Protocol-Version */
-extern const struct protocol protocols_websocket[];    /* exec, attach: Sec-WebSocket-Protocol; "" when the client names none */
+extern const struct protocol protocols_spdy[]; /* exec, attach: X-Stream-Protocol-Version */
+extern const struct protocol
+	protocols_websocket[]; /* exec, attach: Sec-WebSocket-Protocol; "" when the client names none */
 extern const struct protocol protocols_forward_spdy[]; /* port-forward */
 extern const struct protocol protocols_forward_websocket[];
 

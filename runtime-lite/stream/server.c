@@ -23,7 +23,9 @@ struct stream_server {
 };
 
 static const char *const prefixes[] = {
-	[STREAM_EXEC] = "/exec/", [STREAM_ATTACH] = "/attach/", [STREAM_PORT_FORWARD] = "/portforward/",
+	[STREAM_EXEC] = "/exec/",
+	[STREAM_ATTACH] = "/attach/",
+	[STREAM_PORT_FORWARD] = "/portforward/",
 };
 
 static void refuse(struct http_exchange *e, int status, const char *text)
@@ -32,7 +34,8 @@ static void refuse(struct http_exchange *e, int status, const char *text)
 }
 
 /* NULL: answered. */
-static const struct protocol *pick(struct http_exchange *e, const char *header, const struct protocol *known, const char *accepted_header)
+static const struct protocol *pick(
+	struct http_exchange *e, const char *header, const struct protocol *known, const char *accepted_header)
 {
 	_cleanup_(strv_done) struct strv offers = STRV_INIT;
 	_cleanup_(str_done) struct str text = STR_INIT;
@@ -90,8 +93,8 @@ static bool negotiate(struct http_exchange *e, const char *method, bool forward,
 	if (client->websocket) {
 		client->protocol = pick_websocket(e, method, forward);
 	} else if (upgrade && http1_has_token(upgrade, "SPDY/3.1")) {
-		client->protocol = pick(e, "X-Stream-Protocol-Version", forward ? protocols_forward_spdy : protocols_spdy,
-			"X-Accepted-Stream-Protocol-Versions");
+		client->protocol = pick(e, "X-Stream-Protocol-Version",
+			forward ? protocols_forward_spdy : protocols_spdy, "X-Accepted-Stream-Protocol-Versions");
 	} else {
 		refuse(e, 400, "unable to upgrade: the request asks for neither SPDY/3.1 nor a WebSocket\n");
 	}
@@ -99,7 +102,8 @@ static bool negotiate(struct http_exchange *e, const char *method, bool forward,
 }
 
 /* The token is used up whatever comes of it. NULL: answered. */
-static struct stream_request *take_request(struct stream_server *s, struct http_exchange *e, const struct http_request *request)
+static struct stream_request *take_request(
+	struct stream_server *s, struct http_exchange *e, const struct http_request *request)
 {
 	struct stream_request *r = NULL;
 
@@ -110,7 +114,8 @@ static struct stream_request *take_request(struct stream_server *s, struct http_
 	}
 	for (size_t i = 0; i < ARRAY_LEN(prefixes) && !r; i++)
 		if (str_starts(request->path, prefixes[i]))
-			r = tokens_take(s->tokens, (enum stream_kind)i, request->path + strlen(prefixes[i]), clock_monotonic_ns());
+			r = tokens_take(s->tokens, (enum stream_kind)i, request->path + strlen(prefixes[i]),
+				clock_monotonic_ns());
 	if (!r)
 		refuse(e, 404, "404 page not found\n");
 	return r;
@@ -156,7 +161,8 @@ static int base_url(int fd, char **ret, struct error *err)
 	return 0;
 }
 
-int stream_server_new(uv_loop_t *loop, const char *address, struct store *store, struct stream_server **ret, struct error *err)
+int stream_server_new(
+	uv_loop_t *loop, const char *address, struct store *store, struct stream_server **ret, struct error *err)
 {
 	struct sock_address parsed;
 	_cleanup_fd_ int fd = -1;

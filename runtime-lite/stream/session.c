@@ -55,12 +55,13 @@ static bool parse_size(const char *text, size_t len, struct session_event *ret)
 
 	if (json_read(text, len, false, &tree, NULL) < 0 || !json_is_object(tree))
 		return false;
-	json_object_foreach (tree, key, value)
-		if (json_is_integer(value))
-			size[strcasecmp(key, "width") == 0 ? 0 : 1] = json_integer_value(value);
+	json_object_foreach(tree, key, value) if (json_is_integer(value)) size[strcasecmp(key, "width") == 0 ? 0 : 1] =
+		json_integer_value(value);
 	if (size[0] < 0 || size[0] > UINT16_MAX || size[1] < 0 || size[1] > UINT16_MAX)
 		return false;
-	*ret = (struct session_event){ .kind = SESSION_RESIZE, .columns = (uint16_t)size[0], .rows = (uint16_t)size[1] };
+	*ret = (struct session_event){
+		.kind = SESSION_RESIZE, .columns = (uint16_t)size[0], .rows = (uint16_t)size[1]
+	};
 	return true;
 }
 
@@ -107,7 +108,8 @@ static json_t *failure(const char *message)
 
 void session_status(int version, const struct session_outcome *outcome, struct str *ret)
 {
-	bool success = outcome->result == SESSION_SUCCESS || (outcome->result == SESSION_EXIT && outcome->exit_code == 0);
+	bool success =
+		outcome->result == SESSION_SUCCESS || (outcome->result == SESSION_EXIT && outcome->exit_code == 0);
 	_cleanup_json_ json_t *tree = NULL;
 
 	if (version < 4) {

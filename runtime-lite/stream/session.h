@@ -1,13 +1,13 @@
 /*
- * session.h - purpose: one exec or attach as its client sees it: stdin, stdout, stderr, errors and terminal sizes over one
- * connection. Pure: bytes in, events out.
+ * session.h - purpose: one exec or attach as its client sees it: stdin, stdout, stderr, errors and terminal sizes over
+ *one connection. Pure: bytes in, events out.
  *
  *	client's bytes --session_read()--> READY, INPUT, INPUT_END, RESIZE, CLOSED
  *	session_output(), session_end() --> session_out() --> client
  *
- * Two carriers: SPDY streams named by a header (versions 1 to 5 of the protocol), and numbered WebSocket channels (1, 4, 5).
- * Versions differ little: the size of a terminal from 3, the outcome as a Status in JSON from 4 (before: a text, and only of
- * a failure), the end of stdin over WebSocket from 5.
+ * Two carriers: SPDY streams named by a header (versions 1 to 5 of the protocol), and numbered WebSocket channels (1,
+ *4, 5). Versions differ little: the size of a terminal from 3, the outcome as a Status in JSON from 4 (before: a text,
+ *and only of a failure), the end of stdin over WebSocket from 5.
  */
 #pragma once
 #include "common/base/error.h"
@@ -26,7 +26,7 @@ enum session_event_kind {
 	SESSION_INPUT,	   /* stdin */
 	SESSION_INPUT_END, /* of stdin; once */
 	SESSION_RESIZE,
-	SESSION_CLOSED,	   /* the client is about to go; nothing more comes */
+	SESSION_CLOSED, /* the client is about to go; nothing more comes */
 };
 
 struct session_event {

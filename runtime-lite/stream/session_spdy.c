@@ -90,7 +90,8 @@ static int read_spdy(struct session *session, struct bytes *in, struct session_e
 			on_stream(s, ev.stream, &found);
 		else if (ev.kind == SPDY_DATA)
 			on_data(s, &ev, &found);
-		else if ((ev.kind == SPDY_END || ev.kind == SPDY_RESET) && ev.stream == s->id[IN] && !session->input_ended) {
+		else if ((ev.kind == SPDY_END || ev.kind == SPDY_RESET) && ev.stream == s->id[IN] &&
+			 !session->input_ended) {
 			session->input_ended = true;
 			found.kind = SESSION_INPUT_END;
 		}
@@ -131,7 +132,9 @@ static void free_spdy(struct session *session)
 	free(s);
 }
 
-static const struct session_carrier carrier = { .read = read_spdy, .output = output, .end = end, .out = out, .free = free_spdy };
+static const struct session_carrier carrier = {
+	.read = read_spdy, .output = output, .end = end, .out = out, .free = free_spdy
+};
 
 struct session *session_spdy(int version, const struct session_wants *wants)
 {

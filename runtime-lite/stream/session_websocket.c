@@ -84,8 +84,9 @@ static void free_websocket(struct session *session)
 	free(s);
 }
 
-static const struct session_carrier carrier = { .read = read_websocket, .output = output, .end = end, .alive = alive, .out = out,
-	.free = free_websocket };
+static const struct session_carrier carrier = {
+	.read = read_websocket, .output = output, .end = end, .alive = alive, .out = out, .free = free_websocket
+};
 
 struct session *session_websocket(int version, bool base64, const struct session_wants *wants)
 {

@@ -17,21 +17,22 @@
 enum {
 	READ_BYTES = 32 * 1024,
 	READ_ROUNDS = 8,
-	OUTPUT_HIGH = 64 * 1024,  /* bytes that wait for the client: no more is read from the process */
-	ANSWERS_HIGH = 1024 * 1024, /* the same, of answers to pings: no more is read from the client */
-	INPUT_HIGH = 256 * 1024,  /* bytes that wait for the process: no more is read from the client */
-	PIPE_BYTES = 64 * 1024,	  /* what can be in a pipe when the process ends */
-	SIZE_WAIT_MS = 100,	  /* for the terminal's first size */
-	START_WAIT_MS = 30 * 1000, /* for the client's streams */
-	GONE_FLUSH_MS = 30 * 1000, /* for a process to take the last input of a client that has gone */
-	ALIVE_MS = 15 * 1000,	  /* a client that waits for the process is told that we live */
+	OUTPUT_HIGH = 64 * 1024,     /* bytes that wait for the client: no more is read from the process */
+	ANSWERS_HIGH = 1024 * 1024,  /* the same, of answers to pings: no more is read from the client */
+	INPUT_HIGH = 256 * 1024,     /* bytes that wait for the process: no more is read from the client */
+	TERMINAL_BYTES = 128 * 1024, /* what can be in a terminal when the process ends, at most */
+	SIZE_WAIT_MS = 100,	     /* for the terminal's first size */
+	START_WAIT_MS = 30 * 1000,   /* for the client's streams */
+	GONE_FLUSH_MS = 30 * 1000,   /* for a process to take the last input of a client that has gone */
+	ALIVE_MS = 15 * 1000,	     /* a client that waits for the process is told that we live */
 };
 
 struct output {
 	uv_poll_t poll;
-	int fd; /* -1: none, or at its end */
-	bool settled; /* all that the process itself had printed has been read; while DRAINING */
-	size_t since_end;
+	int fd;		  /* -1: none, or at its end */
+	bool settled;	  /* all that the process itself had printed has been read; while DRAINING */
+	size_t since_end; /* bytes read since the process has ended */
+	size_t capacity;  /* what can have been in it then */
 };
 
 struct stdio {
@@ -171,7 +172,7 @@ static void read_output(struct stdio *s, struct output *o)
 			return;
 		}
 		o->since_end += s->finishing ? (size_t)n : 0;
-		o->settled = o->since_end >= PIPE_BYTES;
+		o->settled = s->finishing && o->since_end >= o->capacity;
 		session_output(s->session, o == &s->out[1], buf, (size_t)n);
 		push(s);
 	}
@@ -326,6 +327,11 @@ void stdio_finish(struct stdio *s, const struct session_outcome *outcome)
 	s->input_dead = true;
 	str_done(&s->input);
 	stop_poll(&s->conn, &s->conn_fd);
+	for (int i = 0; i < 2; i++) {
+		int bytes = s->out[i].fd < 0 ? 0 : fcntl(s->out[i].fd, F_GETPIPE_SZ);
+
+		s->out[i].capacity = bytes > 0 ? (size_t)bytes : TERMINAL_BYTES;
+	}
 	uv_timer_start(&s->timer, on_drain_deadline, POD_EXEC_DRAIN_MS, 0);
 	pause_client(s);
 	read_outputs(s);
@@ -422,7 +428,8 @@ static void on_start_late(uv_timer_t *timer)
 {
 	struct stdio *s = timer->data;
 
-	session_end(s->session, &(struct session_outcome){ .result = SESSION_FAILURE, .message = "the client did not open its streams in time" });
+	session_end(s->session, &(struct session_outcome){ .result = SESSION_FAILURE,
+					.message = "the client did not open its streams in time" });
 	drop_client(s);
 }
 

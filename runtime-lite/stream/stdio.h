@@ -2,12 +2,12 @@
  * stdio.h - purpose: move the bytes of one exec or attach between its client and the process, on the loop.
  *
  * Nothing is lost and nothing grows: a client that reads slowly stops the reading of the process's output, so that the
- * process waits; a process that does not read its stdin stops the reading of the client. When the process has ended all that
- * it has printed goes out before the outcome. (What a child of it may print, which keeps its pipes open, is waited for no
- * longer than POD_EXEC_DRAIN_MS.)
+ * process waits; a process that does not read its stdin stops the reading of the client. When the process has ended all
+ * that it has printed goes out before the outcome. (What a child of it may print, which keeps its pipes open, is waited
+ * for no longer than POD_EXEC_DRAIN_MS.)
  *
- * When the client goes away the process is left to its fate, as peers do: its stdin ends, its output goes nowhere (it gets
- * SIGPIPE), its terminal hangs up.
+ * When the client goes away the process is left to its fate, as peers do: its stdin ends, its output goes nowhere (it
+ * gets SIGPIPE), its terminal hangs up.
  */
 #pragma once
 #include "common/net/http_server.h"
@@ -33,11 +33,12 @@ struct stdio_owner {
 struct stdio *stdio_new(uv_loop_t *loop, struct http_exchange *exchange, const char *protocol, struct session *session,
 	const struct session_wants *wants, const struct stdio_owner *owner, void *data);
 /* All of these take the descriptor (-1: none), and make it non-blocking; when the client has gone they close it. */
-void stdio_set_conn(struct stdio *s, int fd);	  /* of pod_stream_exec() or pod_stream_attach() */
-void stdio_set_input(struct stdio *s, int fd);	  /* the process's stdin; input is thrown away after (-1) */
+void stdio_set_conn(struct stdio *s, int fd);  /* of pod_stream_exec() or pod_stream_attach() */
+void stdio_set_input(struct stdio *s, int fd); /* the process's stdin; input is thrown away after (-1) */
 void stdio_set_output(struct stdio *s, bool error, int fd);
-void stdio_set_terminal(struct stdio *s, int fd); /* follows the client's sizes; another one than that of input and output */
-int stdio_conn(const struct stdio *s); /* borrowed; -1: closed */
+void stdio_set_terminal(
+	struct stdio *s, int fd);	/* follows the client's sizes; another one than that of input and output */
+int stdio_conn(const struct stdio *s);	/* borrowed; -1: closed */
 bool stdio_gone(const struct stdio *s); /* the client */
 /* Output to its end, then the outcome, then good-bye; closes the connection to the monitor at once. Once. */
 void stdio_finish(struct stdio *s, const struct session_outcome *outcome);

@@ -50,13 +50,14 @@ int task_find_sandbox(struct store *store, const char *id, struct sandbox **ret,
 	return 0;
 }
 
-struct stdio *task_stdio(const struct task_client *client, const struct stream_request *request, const struct stdio_owner *owner,
-	void *data)
+struct stdio *task_stdio(const struct task_client *client, const struct stream_request *request,
+	const struct stdio_owner *owner, void *data)
 {
 	const struct session_wants wants = { request->in, request->out, request->err, request->tty };
 	const struct protocol *p = client->protocol;
-	struct session *session = client->websocket ? session_websocket(p->version, p->base64, &wants) :
-						      session_spdy(p->version, &wants);
+	struct session *session =
+		client->websocket ? session_websocket(p->version, p->base64, &wants) : session_spdy(p->version, &wants);
 
-	return stdio_new(client->loop, client->exchange, client->websocket ? "websocket" : "SPDY/3.1", session, &wants, owner, data);
+	return stdio_new(client->loop, client->exchange, client->websocket ? "websocket" : "SPDY/3.1", session, &wants,
+		owner, data);
 }

@@ -41,5 +41,5 @@ int task_find_container(struct store *store, const char *id, struct container **
 int task_find_sandbox(struct store *store, const char *id, struct sandbox **ret, struct error *err) MUST_USE;
 /* Upgrades and begins the session of an exec or attach. */
 struct stdio_owner;
-struct stdio *task_stdio(const struct task_client *client, const struct stream_request *request, const struct stdio_owner *owner,
-	void *data);
+struct stdio *task_stdio(const struct task_client *client, const struct stream_request *request,
+	const struct stdio_owner *owner, void *data);

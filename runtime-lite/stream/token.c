@@ -71,7 +71,8 @@ int tokens_add(struct tokens *t, struct stream_request *request, const char *tok
 	drop_old(t, now_ns);
 	if (t->entries.count >= TOKENS_MAX) {
 		stream_request_free(request);
-		return error_set(err, ERROR_EXHAUSTED, "%d streaming requests wait for their clients already", TOKENS_MAX);
+		return error_set(
+			err, ERROR_EXHAUSTED, "%d streaming requests wait for their clients already", TOKENS_MAX);
 	}
 	struct entry *e = xnew(struct entry);
 

@@ -16,7 +16,7 @@ enum stream_kind { STREAM_EXEC, STREAM_ATTACH, STREAM_PORT_FORWARD };
 /* What an RPC was asked for. */
 struct stream_request {
 	enum stream_kind kind;
-	char *id; /* container; sandbox for PORT_FORWARD */
+	char *id;	  /* container; sandbox for PORT_FORWARD */
 	struct strv args; /* EXEC */
 	bool in, out, err, tty;
 	uint16_t *ports; /* PORT_FORWARD: for clients that cannot name them themselves */
@@ -32,6 +32,8 @@ struct tokens;
 struct tokens *tokens_new(void);
 void tokens_free(struct tokens *t);
 /* Takes the request, and `token` of TOKEN_LEN characters into it. EXHAUSTED when TOKENS_MAX are outstanding. */
-int tokens_add(struct tokens *t, struct stream_request *request, const char *token, uint64_t now_ns, struct error *err) MUST_USE;
+int tokens_add(struct tokens *t, struct stream_request *request, const char *token, uint64_t now_ns,
+	struct error *err) MUST_USE;
 /* The request, once; the caller's. NULL: unknown, used, too old, or of another kind. */
-struct stream_request *tokens_take(struct tokens *t, enum stream_kind kind, const char *token, uint64_t now_ns) MUST_USE;
+struct stream_request *tokens_take(
+	struct tokens *t, enum stream_kind kind, const char *token, uint64_t now_ns) MUST_USE;

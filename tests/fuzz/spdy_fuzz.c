@@ -1,9 +1,9 @@
 /*
- * spdy_fuzz.c - purpose: arbitrary frames to both sides of SPDY: the events may not depend on how the bytes are cut, and
- * what is answered is SPDY.
+ * spdy_fuzz.c - purpose: arbitrary frames to both sides of SPDY: the events may not depend on how the bytes are cut,
+ * and what is answered is SPDY.
  *
- * Header blocks that decompress are out of a fuzzer's reach, so a first byte with bit 1 set makes every SYN_STREAM's block
- * out of the plain bytes that stand there.
+ * Header blocks that decompress are out of a fuzzer's reach, so a first byte with bit 1 set makes every SYN_STREAM's
+ * block out of the plain bytes that stand there.
  */
 #include "common/wire/spdy.h"
 #include "common/wire/spdy_headers.h"
@@ -28,8 +28,8 @@ static void compress_blocks(const uint8_t *p, size_t len, struct str *out)
 			spdy_zlib_write(zlib, fields, ARRAY_LEN(fields), &block);
 			free(name);
 			size_t total = fixed + block.len;
-			const unsigned char head[] = { p[0], p[1], p[2], p[3], p[4], (unsigned char)(total >> 16), (unsigned char)(total >> 8),
-				(unsigned char)total };
+			const unsigned char head[] = { p[0], p[1], p[2], p[3], p[4], (unsigned char)(total >> 16),
+				(unsigned char)(total >> 8), (unsigned char)total };
 			str_add_bytes(out, head, sizeof(head));
 			str_add_bytes(out, p + 8, fixed);
 			str_add_bytes(out, block.buf, block.len);

@@ -1,6 +1,6 @@
 /*
- * stream_session_fuzz.c - purpose: arbitrary bytes to sessions and port-forwarding over each carrier, with output going the
- * other way meanwhile. The first byte says which.
+ * stream_session_fuzz.c - purpose: arbitrary bytes to sessions and port-forwarding over each carrier, with output going
+ * the other way meanwhile. The first byte says which.
  */
 #include "common/wire/spdy.h"
 #include "common/wire/websocket.h"
@@ -17,7 +17,8 @@ static void add_streams(struct str *out, bool forward)
 
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		const struct spdy_field session[] = { { "streamtype", types[i] } };
-		const struct spdy_field pair[] = { { "streamtype", i % 2 ? "data" : "error" }, { "port", "80" }, { "requestid", i < 2 ? "0" : "1" } };
+		const struct spdy_field pair[] = { { "streamtype", i % 2 ? "data" : "error" }, { "port", "80" },
+			{ "requestid", i < 2 ? "0" : "1" } };
 
 		(void)!spdy_open(client, forward ? pair : session, forward ? ARRAY_LEN(pair) : ARRAY_LEN(session));
 	}

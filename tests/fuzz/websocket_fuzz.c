@@ -1,4 +1,5 @@
-/* websocket_fuzz.c - purpose: arbitrary frames to both sides of a WebSocket; the events may not depend on how they are cut. */
+/* websocket_fuzz.c - purpose: arbitrary frames to both sides of a WebSocket; the events may not depend on how they are
+ * cut. */
 #include "common/wire/websocket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -10,7 +11,8 @@ static uint32_t no_chance(void)
 
 static char *trace(const char *text, size_t size, enum websocket_role role, size_t step)
 {
-	_cleanup_(websocket_free_p) struct websocket *ws = websocket_new(role, role == WEBSOCKET_CLIENT ? no_chance : NULL);
+	_cleanup_(websocket_free_p) struct websocket *ws =
+		websocket_new(role, role == WEBSOCKET_CLIENT ? no_chance : NULL);
 	struct str out = STR_INIT;
 	struct error err = ERROR_INIT;
 	size_t message = 0;

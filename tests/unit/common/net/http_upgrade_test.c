@@ -1,5 +1,6 @@
 /*
- * http_upgrade_test.c - purpose: connections that leave HTTP behind: what was sent ahead, pauses, slow readers, both ends.
+ * http_upgrade_test.c - purpose: connections that leave HTTP behind: what was sent ahead, pauses, slow readers, both
+ * ends.
  *
  * The server runs in the test's loop, clients on threads.
  */
@@ -21,7 +22,7 @@ static struct sock_address address;
 static struct http_exchange *tunnel; /* NULL: none, or gone */
 static struct str seen;
 static int closed;
-static size_t to_send;	 /* of "many" */
+static size_t to_send; /* of "many" */
 static bool paused_once;
 static uv_timer_t timer;
 

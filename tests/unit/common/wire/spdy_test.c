@@ -6,8 +6,8 @@
 
 #include "common/base/codec.h"
 
-/* Moves all of `from->out` into `to`, in pieces; returns what `to` saw: "stream 1 a=b; data 1 xyz; end 1; ". Streams are
- * answered when `answer` is set. */
+/* Moves all of `from->out` into `to`, in pieces; returns what `to` saw: "stream 1 a=b; data 1 xyz; end 1; ". Streams
+ * are answered when `answer` is set. */
 static char *pass(struct spdy *from, struct spdy *to, size_t step, bool answer)
 {
 	_cleanup_(str_done) struct str bytes = from->out;
@@ -84,13 +84,15 @@ START_TEST(two_sides)
 {
 	size_t step = steps[_i];
 	_cleanup_(spdy_free_p) struct spdy *client = spdy_new(SPDY_CLIENT), *server = spdy_new(SPDY_SERVER);
-	const struct spdy_field error[] = { { "streamtype", "error" } }, data[] = { { "streamtype", "data" }, { "port", "80" } };
+	const struct spdy_field error[] = { { "streamtype", "error" } },
+				data[] = { { "streamtype", "data" }, { "port", "80" } };
 
 	ck_assert_uint_eq(spdy_open(client, error, 1), 1);
 	ck_assert_uint_eq(spdy_open(client, data, 2), 3);
 	spdy_data(client, 3, "hello", 5);
 	spdy_end(client, 3);
-	assert_pass(client, server, step, "stream 1 streamtype=error; stream 3 streamtype=data port=80; data 3 hello; end 3; ");
+	assert_pass(client, server, step,
+		"stream 1 streamtype=error; stream 3 streamtype=data port=80; data 3 hello; end 3; ");
 	assert_pass(server, client, step, "reply 1; reply 3; ");
 	ck_assert(spdy_is_open(server, 3));
 	spdy_data(server, 3, "bye", 3);
@@ -129,25 +131,83 @@ END_TEST
 static const struct {
 	const char *name, *hex, *events, *answer;
 } frames[] = {
-	{ "data for nobody", "0000000900000001" "41", "", "reset 9 2; " },
-	{ "data after the end", "0000000101000000" "0000000100000001" "41", "end 1; ", "reset 1 9; " },
+	{ "data for nobody",
+		"0000000900000001"
+		"41",
+		"", "reset 9 2; " },
+	{ "data after the end",
+		"0000000101000000"
+		"0000000100000001"
+		"41",
+		"end 1; ", "reset 1 9; " },
 	{ "empty data", "0000000100000000", "", "" },
-	{ "end with data", "0000000101000002" "4142", "data 1 AB; end 1; ", "" },
-	{ "reset", "8003000300000008" "00000001" "00000005", "reset 1 5; ", "" },
-	{ "reset of nothing", "8003000300000008" "00000007" "00000005", "", "" },
-	{ "short reset", "8003000300000004" "00000001", "error SPDY: RST_STREAM frame of 4 bytes", "goaway; " },
-	{ "settings", "8003000400000004" "00000000", "", "" },
-	{ "window update", "8003000900000008" "00000001" "00010000", "", "" },
-	{ "noop of another kind", "800300ff00000003" "aabbcc", "", "" },
-	{ "ping", "8003000600000004" "00000005", "", "pong 5; " },
-	{ "long ping", "8003000600000005" "0000000500", "error SPDY: PING frame of 5 bytes", "goaway; " },
-	{ "goaway", "8003000700000008" "00000000" "00000000", "goaway; ", "" },
-	{ "version 2", "8002000600000004" "00000005", "error SPDY: frame of SPDY version 2", "goaway; " },
-	{ "huge control frame", "8003000100ffffff", "error SPDY: control frame of 16777215 bytes; at most 65536 are taken", "goaway; " },
-	{ "short SYN_STREAM", "8003000100000004" "00000003", "error SPDY: SYN_STREAM frame of 4 bytes", "goaway; " },
-	{ "headers that are no zlib", "800300010000000e" "00000003" "00000000" "0000" "deadbeef",
+	{ "end with data",
+		"0000000101000002"
+		"4142",
+		"data 1 AB; end 1; ", "" },
+	{ "reset",
+		"8003000300000008"
+		"00000001"
+		"00000005",
+		"reset 1 5; ", "" },
+	{ "reset of nothing",
+		"8003000300000008"
+		"00000007"
+		"00000005",
+		"", "" },
+	{ "short reset",
+		"8003000300000004"
+		"00000001",
+		"error SPDY: RST_STREAM frame of 4 bytes", "goaway; " },
+	{ "settings",
+		"8003000400000004"
+		"00000000",
+		"", "" },
+	{ "window update",
+		"8003000900000008"
+		"00000001"
+		"00010000",
+		"", "" },
+	{ "noop of another kind",
+		"800300ff00000003"
+		"aabbcc",
+		"", "" },
+	{ "ping",
+		"8003000600000004"
+		"00000005",
+		"", "pong 5; " },
+	{ "long ping",
+		"8003000600000005"
+		"0000000500",
+		"error SPDY: PING frame of 5 bytes", "goaway; " },
+	{ "goaway",
+		"8003000700000008"
+		"00000000"
+		"00000000",
+		"goaway; ", "" },
+	{ "version 2",
+		"8002000600000004"
+		"00000005",
+		"error SPDY: frame of SPDY version 2", "goaway; " },
+	{ "huge control frame", "8003000100ffffff",
+		"error SPDY: control frame of 16777215 bytes; at most 65536 are taken", "goaway; " },
+	{ "short SYN_STREAM",
+		"8003000100000004"
+		"00000003",
+		"error SPDY: SYN_STREAM frame of 4 bytes", "goaway; " },
+	{ "headers that are no zlib",
+		"800300010000000e"
+		"00000003"
+		"00000000"
+		"0000"
+		"deadbeef",
 		"error SPDY: header block: cannot be decompressed", "goaway; " },
-	{ "no headers at all", "800300010000000a" "00000003" "00000000" "0000", "error SPDY: header block: too short", "goaway; " },
+	{ "no headers at all",
+		"800300010000000a"
+		"00000003"
+		"00000000"
+		"0000",
+		"error SPDY: header block: too short", "goaway; " },
 };
 
 START_TEST(single_frames)
@@ -165,7 +225,8 @@ START_TEST(single_frames)
 		str_add_bytes(&client->out, raw, len);
 		_cleanup_free_ char *got = pass(client, server, steps[k], false);
 		ck_assert_msg(str_eq(got, frames[_i].events), "%s: %s", frames[_i].name, got);
-		/* A client's own pings come back to it as pongs; resets of streams that it does not know are not shown. */
+		/* A client's own pings come back to it as pongs; resets of streams that it does not know are not shown.
+		 */
 		_cleanup_(spdy_free_p) struct spdy *peer = spdy_new(SPDY_CLIENT);
 		_cleanup_(str_done) struct str sent = STR_INIT;
 		str_add_bytes(&sent, str_get(&server->out), server->out.len);

@@ -93,9 +93,17 @@ static const struct {
 	const char *hex, *events, *answer; /* answer: hex of what it sends */
 } frames[] = {
 	{ "8283" MASK "414243", "msg ABC; ", "" },
-	{ "828301020304" "404047", "msg ABD; ", "" },
-	{ "0281" MASK "41" "0082" MASK "4243" "8080" MASK, "msg ABC; ", "" },
-	{ "0181" MASK "41" "8981" MASK "70" "8081" MASK "42", "text AB; ", "8a0170" },
+	{ "828301020304"
+	  "404047",
+		"msg ABD; ", "" },
+	{ "0281" MASK "41"
+	  "0082" MASK "4243"
+	  "8080" MASK,
+		"msg ABC; ", "" },
+	{ "0181" MASK "41"
+	  "8981" MASK "70"
+	  "8081" MASK "42",
+		"text AB; ", "8a0170" },
 	{ "8280" MASK, "msg ; ", "" },
 	{ "82fe0003" MASK "414243", "msg ABC; ", "" },
 	{ "82ff0000000000000003" MASK "414243", "msg ABC; ", "" },
@@ -109,7 +117,9 @@ static const struct {
 	{ "0980" MASK, "error WebSocket: a control frame is fragmented or long", NULL },
 	{ "89fe007e" MASK, "error WebSocket: a control frame is fragmented or long", NULL },
 	{ "8080" MASK, "error WebSocket: a continuation of nothing", NULL },
-	{ "0281" MASK "41" "8281" MASK "42", "msg Aerror WebSocket: a message begins inside of another", NULL },
+	{ "0281" MASK "41"
+	  "8281" MASK "42",
+		"msg Aerror WebSocket: a message begins inside of another", NULL },
 	{ "82ff0000000001000001" MASK, "error WebSocket: message too big", NULL },
 	{ "82ffffffffffffffffff" MASK, "error WebSocket: impossible length", NULL },
 };
@@ -173,7 +183,8 @@ START_TEST(sha1_vectors)
 	} vectors[] = {
 		{ "", "da39a3ee5e6b4b0d3255bfef95601890afd80709" },
 		{ "abc", "a9993e364706816aba3e25717850c26c9cd0d89d" },
-		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "84983e441c3bd26ebaae4aa1f95129e5e54670f1" },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+			"84983e441c3bd26ebaae4aa1f95129e5e54670f1" },
 	};
 	unsigned char digest[SHA1_BYTES];
 	char hex[2 * SHA1_BYTES + 1];

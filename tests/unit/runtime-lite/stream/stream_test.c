@@ -1,4 +1,5 @@
-/* stream_test.c - purpose: tokens, versions, sessions and port-forwarding as their clients see them, without sockets. */
+/* stream_test.c - purpose: tokens, versions, sessions and port-forwarding as their clients see them, without sockets.
+ */
 #include <check.h>
 #include <stdio.h>
 
@@ -41,7 +42,8 @@ START_TEST(tokens_age)
 	struct tokens *t = tokens_new();
 
 	ck_assert_int_eq(tokens_add(t, stream_request_new(STREAM_EXEC, "c1"), TOKEN_A, 5, NULL), 0);
-	_cleanup_(stream_request_free_p) struct stream_request *a = take(t, STREAM_EXEC, TOKEN_A, 5 + TOKEN_LIFE_NS - 1);
+	_cleanup_(stream_request_free_p) struct stream_request *a =
+		take(t, STREAM_EXEC, TOKEN_A, 5 + TOKEN_LIFE_NS - 1);
 	ck_assert_ptr_nonnull(a);
 	ck_assert_int_eq(tokens_add(t, stream_request_new(STREAM_EXEC, "c1"), TOKEN_A, 5, NULL), 0);
 	ck_assert_ptr_null(take(t, STREAM_EXEC, TOKEN_A, 5 + TOKEN_LIFE_NS));
@@ -95,7 +97,8 @@ START_TEST(versions)
 		protocols_add_offers(&names, headers.v[i]);
 	const struct protocol *p = protocols_pick(offers[_i].known, &names);
 
-	ck_assert_msg(offers[_i].picked ? p && str_eq(p->name, offers[_i].picked) : !p, "%s: %s", offers[_i].offers, p ? p->name : "none");
+	ck_assert_msg(offers[_i].picked ? p && str_eq(p->name, offers[_i].picked) : !p, "%s: %s", offers[_i].offers,
+		p ? p->name : "none");
 }
 END_TEST
 
@@ -153,7 +156,8 @@ START_TEST(spdy_session)
 	const struct session_wants wants = { .in = true, .out = true, .tty = true };
 	_cleanup_(session_free_p) struct session *s = session_spdy(4, &wants);
 	_cleanup_(spdy_free_p) struct spdy *client = spdy_new(SPDY_CLIENT);
-	uint32_t error = open_stream(client, "error"), in = open_stream(client, "stdin"), out = open_stream(client, "stdout");
+	uint32_t error = open_stream(client, "error"), in = open_stream(client, "stdin"),
+		 out = open_stream(client, "stdout");
 	uint32_t resize = open_stream(client, "resize");
 
 	ck_assert(error && out);
@@ -197,7 +201,8 @@ static void put(struct websocket *client, const char *text, size_t len)
 START_TEST(websocket_session)
 {
 	const struct session_wants wants = { .in = true, .out = true, .err = true };
-	_cleanup_(session_free_p) struct session *s = session_websocket(5, false, &wants), *old = session_websocket(4, false, &wants);
+	_cleanup_(session_free_p) struct session *s = session_websocket(5, false, &wants),
+						 *old = session_websocket(4, false, &wants);
 	_cleanup_(websocket_free_p) struct websocket *client = websocket_new(WEBSOCKET_CLIENT, no_chance);
 
 	put(client, "\0hello", 6);
@@ -281,10 +286,13 @@ static const struct {
 	{ 4, { .result = SESSION_SUCCESS }, "{\"metadata\":{},\"status\":\"Success\"}" },
 	{ 5, { .result = SESSION_EXIT }, "{\"metadata\":{},\"status\":\"Success\"}" },
 	{ 4, { .result = SESSION_EXIT, .exit_code = 7 },
-		"{\"metadata\":{},\"status\":\"Failure\",\"message\":\"command terminated with non-zero exit code: exit status 7\","
-		"\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\",\"message\":\"7\"}]}}" },
+		"{\"metadata\":{},\"status\":\"Failure\",\"message\":\"command terminated with non-zero exit code: "
+		"exit status 7\","
+		"\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\",\"message\":\"7\"}]}"
+		"}" },
 	{ 4, { .result = SESSION_FAILURE, .message = "no \"x\"" },
-		"{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Internal error occurred: no \\\"x\\\"\",\"reason\":\"InternalError\","
+		"{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Internal error occurred: no "
+		"\\\"x\\\"\",\"reason\":\"InternalError\","
 		"\"details\":{\"causes\":[{\"message\":\"Internal error occurred: no \\\"x\\\"\"}]},\"code\":500}" },
 	{ 1, { .result = SESSION_SUCCESS }, "" },
 	{ 3, { .result = SESSION_EXIT, .exit_code = 7 }, "command terminated with non-zero exit code: exit status 7" },
@@ -427,8 +435,8 @@ START_TEST(pairs_that_are_none)
 {
 	_cleanup_(forward_free_p) struct forward *f = forward_spdy(false);
 	_cleanup_(spdy_free_p) struct spdy *client = spdy_new(SPDY_CLIENT);
-	static const char *const bad[][3] = { { "data", "0", "1" }, { "data", "65536", "1" }, { "data", "8x", "1" }, { "data", "", "1" },
-		{ "error", "-1", "1" }, { "tea", "80", "1" },
+	static const char *const bad[][3] = { { "data", "0", "1" }, { "data", "65536", "1" }, { "data", "8x", "1" },
+		{ "data", "", "1" }, { "error", "-1", "1" }, { "tea", "80", "1" },
 		{ "data", "80", "0123456789012345678901234567890123456789012345678901234567890123456789" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -436,7 +444,8 @@ START_TEST(pairs_that_are_none)
 	assert_forward(f, client, 1000, "");
 	ck_assert(!forward_waits(f));
 	/* Another port, or the same half twice. */
-	ck_assert(open_half(client, "error", "80", "c") && open_half(client, "error", "80", "c") && open_half(client, "data", "81", "c"));
+	ck_assert(open_half(client, "error", "80", "c") && open_half(client, "error", "80", "c") &&
+		  open_half(client, "data", "81", "c"));
 	assert_forward(f, client, 1000, "");
 	ck_assert(forward_waits(f));
 	forward_tick(f);
