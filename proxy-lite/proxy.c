@@ -21,7 +21,6 @@ enum {
 	FLOW_AGAIN_MS = 700,
 	RETRY_FIRST_MS = 500,
 	RETRY_MAX_MS = 30000,
-	LATE_NS = 0x7fffffff, /* not synced for 2 s: not healthy */
 	BIG_COMMIT_ELEMENTS = 5000,
 };
 
@@ -397,5 +396,5 @@ bool proxy_healthy(const struct proxy *p)
 {
 	if (!p->synced_once)
 		return false;
-	return !p->dirty_since_ns || clock_monotonic_ns() - p->dirty_since_ns < (uint64_t)LATE_NS;
+	return !p->dirty_since_ns || clock_monotonic_ns() - p->dirty_since_ns < 2 * p->options.check_ms * 1000000;
 }

@@ -205,7 +205,9 @@ static void refuse(struct sync *s, struct changes *changes, uint32_t cause, cons
 
 int sync_listen(struct sync *s, struct error *err)
 {
-	return monitor_open(&s->monitor, s->config.table, s->nl.portid, err);
+	int r = monitor_open(&s->monitor, s->config.table, s->nl.portid, err);
+
+	return r == -EPERM ? error_prefix(err, "nftables cannot be used without CAP_NET_ADMIN") : r;
 }
 
 bool sync_check_generation(struct sync *s)
