@@ -31,14 +31,13 @@ pss_of() { # pss_of PID...: kB together
 	local pid
 	for pid in "$@"; do awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup" 2>/dev/null; done | awk '{ s += $1 } END { print s + 0 }'
 }
-monitors() { pgrep -f "libexec/runtime-lite/monitor" | while read -r pid; do
-	grep -qF "$node_dir" "/proc/$pid/cmdline" "/proc/$pid/environ" 2>/dev/null && echo "$pid"
-done; }
+# The monitors have a cgroup of their own below the runtime's.
+monitors() { sort -u /sys/fs/cgroup/{memory,.}/"$node_name"/monitors/cgroup.procs 2>/dev/null; }
 
 peer_start() {
 	peer=$node_dir/peer
 	mkdir -p "$peer"/{root,state,cni}
-	packaging/tools/make-busybox-image.sh --name localhost/pause:1 --cmd "sleep 1000000" "$peer/pause.tar"
+	packaging/tools/make-busybox-image.sh --name localhost/pause:1 --cmd '["sleep","1000000"]' "$peer/pause.tar" >/dev/null
 	cat >"$peer/cni/10-bridge.conflist" <<CNI
 {"cniVersion": "0.4.0", "name": "peer", "plugins": [
  {"type": "bridge", "bridge": "peer0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
@@ -58,7 +57,7 @@ state = "$peer/state"
     bin_dir = "/usr/lib/cni"
     conf_dir = "$peer/cni"
 TOML
-	in_net setsid containerd -c "$peer/config.toml" >"$peer/log" 2>&1 </dev/null &
+	nsenter --net="/proc/$net_pid/ns/net" setsid containerd -c "$peer/config.toml" >"$peer/log" 2>&1 </dev/null &
 	peer_pid=$!
 	until_true 20 ctr -a "$peer/containerd.sock" version
 	ctr -a "$peer/containerd.sock" -n k8s.io images import "$peer/pause.tar" >/dev/null
@@ -99,14 +98,17 @@ bench_runc() {
 		"$(awk '$1 == "StartContainer" { print $2 }' "$node_dir"/ours.* | median)" "$(cat "$node_dir/runc-ms")"
 }
 
-bench_memory() {
-	local image=localhost/node-lite-web:latest done_pods=0 pods
+bench_idle() {
 	sync
 	sleep 3
 	row "pss_idle_runtime_kb (peer: containerd)" "$(pss_of "${node_pid[runtime]}")" "$(pss_of "$peer_pid")"
 	row "pss_idle_kubelet_kb" "$(pss_of "${node_pid[kubelet]}")" -
 	row "pss_idle_proxy_kb" "$(pss_of "${node_pid[proxy]}")" -
 	row "pss_idle_three_daemons_kb" "$(pss_of "${node_pid[@]}")" -
+}
+
+bench_memory() {
+	local image=localhost/node-lite-web:latest done_pods=0 pods
 	for pods in 10 50; do
 		for i in $(seq $((done_pods + 1)) $pods); do bench_pod "$i"; done
 		until_true 120 test_ready "$pods"
@@ -163,7 +165,7 @@ bench_startup() {
 		peer_stop
 		rm -f "$peer/containerd.sock"
 		start=$(date +%s%N)
-		in_net setsid containerd -c "$peer/config.toml" >>"$peer/log" 2>&1 </dev/null &
+		nsenter --net="/proc/$net_pid/ns/net" setsid containerd -c "$peer/config.toml" >>"$peer/log" 2>&1 </dev/null &
 		peer_pid=$!
 		until [ -S "$peer/containerd.sock" ]; do :; done
 		echo $((($(date +%s%N) - start) / 1000000)) >>"$node_dir/up-peer"
@@ -174,6 +176,7 @@ bench_startup() {
 
 node_start
 peer_start
+bench_idle
 bench_cri || echo "bench: the CRI part failed" >&2
 bench_runc || echo "bench: the runc part failed" >&2
 bench_pod_start
