@@ -32,7 +32,7 @@ pss_of() { # pss_of PID...: kB together
 	for pid in "$@"; do awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup" 2>/dev/null; done | awk '{ s += $1 } END { print s + 0 }'
 }
 # The monitors have a cgroup of their own below the runtime's.
-monitors() { sort -u /sys/fs/cgroup/{memory,.}/"$node_name"/monitors/cgroup.procs 2>/dev/null; }
+monitors() { cat /sys/fs/cgroup/{memory,.}/"$node_name"/monitors/cgroup.procs 2>/dev/null | sort -u; }
 
 peer_start() {
 	peer=$node_dir/peer
