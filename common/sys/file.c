@@ -6,13 +6,24 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "common/base/str.h"
 
-enum { REMOVE_DEPTH_MAX = 512 };
+enum { REMOVE_DEPTH_MAX = 512, LOCK_TRIES = 100, LOCK_POLL_US = 10000 };
+
+int fd_lock(int fd)
+{
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+			return -errno;
+		usleep(LOCK_POLL_US);
+	}
+	return 0;
+}
 
 ssize_t fd_read_full(int fd, void *buf, size_t len)
 {

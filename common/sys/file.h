@@ -20,6 +20,9 @@ int file_write(int dir_fd, const char *path, const char *text, struct error *err
 int dir_make(const char *path, mode_t mode, struct error *err) MUST_USE;
 /* Removes a tree below dir_fd without following links or crossing mounts (EBUSY then). Missing is fine. */
 int dir_remove(int dir_fd, const char *path, struct error *err) MUST_USE;
+/* The lock of the one daemon that uses a directory: an exclusive flock. -EWOULDBLOCK if another still has it after a
+ * second; for a moment the child of a daemon that was killed may have it, until it executes its program. */
+int fd_lock(int fd) MUST_USE;
 /* Reads or writes until done or a real error; -errno. A short read at the end of file gives the bytes read. */
 ssize_t fd_read_full(int fd, void *buf, size_t len) MUST_USE;
 int fd_write_full(int fd, const void *buf, size_t len) MUST_USE;

@@ -103,11 +103,11 @@ int layout_lock_daemon(const struct layout *l, int *ret_fd, struct error *err)
 
 	if (fd < 0)
 		return error_sys(err, errno, "open %s/daemon.lock", l->root);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EWOULDBLOCK)
-			return error_set(err, ERROR_PRECONDITION, "%s is in use by another runtime-lite", l->root);
-		return error_sys(err, errno, "lock %s/daemon.lock", l->root);
-	}
+	int r = fd_lock(fd);
+	if (r == -EWOULDBLOCK)
+		return error_set(err, ERROR_PRECONDITION, "%s is in use by another runtime-lite", l->root);
+	if (r < 0)
+		return error_sys(err, r, "lock %s/daemon.lock", l->root);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }

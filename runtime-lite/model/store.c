@@ -27,11 +27,11 @@ static int lock_dir(const char *dir, int *ret_fd, struct error *err)
 
 	if (fd < 0)
 		return error_sys(err, errno, "%s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EWOULDBLOCK)
-			return error_set(err, ERROR_PRECONDITION, "state directory %s is in use by another runtime-lite", dir);
-		return error_sys(err, errno, "lock %s", path);
-	}
+	int r = fd_lock(fd);
+	if (r == -EWOULDBLOCK)
+		return error_set(err, ERROR_PRECONDITION, "state directory %s is in use by another runtime-lite", dir);
+	if (r < 0)
+		return error_sys(err, r, "lock %s", path);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
