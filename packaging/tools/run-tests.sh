@@ -5,7 +5,7 @@
 # An integration or lint script prints "ok - name", "not ok - name" or "skip - name: why" for each case.
 set -u
 build=$1; shift
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 failures=
 export BUILD="$PWD/$build"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -46,6 +46,7 @@ run() {
 		"$1" "$2"
 	done
 	passed=$((passed + good)) failed=$((failed + bad))
+	[ "$bad" -eq 0 ] || failures="$failures ${2#"$build"/}"
 	took=$(($(date +%s) - start))
 }
 
@@ -78,5 +79,6 @@ for suite in "$@"; do
 	esac
 done
 [ "$skipped" -eq 0 ] || echo "$skipped skipped (the reason stands beside each)"
+[ -z "$failures" ] || echo "failures in:$failures"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
