@@ -3,7 +3,7 @@
 SBINDIR     ?= $(PREFIX)/sbin
 LIBEXECDIR  ?= $(PREFIX)/libexec
 MANDIR      ?= $(PREFIX)/share/man
-DOCDIR      ?= $(PREFIX)/share/doc/node-lite
+DOCDIR      ?= $(PREFIX)/share/doc/kubelet-lite
 UNITDIR     ?= $(PREFIX)/lib/systemd/system
 INSTALL     ?= install
 

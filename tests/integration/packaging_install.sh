@@ -23,9 +23,9 @@ cat >"$dir/want" <<'END'
 755 opt/nl/sbin/kubelet-lite
 755 opt/nl/sbin/proxy-lite
 755 opt/nl/sbin/runtime-lite
-644 opt/nl/share/doc/node-lite/examples/web-2.yaml
-644 opt/nl/share/doc/node-lite/examples/web-service.yaml
-644 opt/nl/share/doc/node-lite/examples/web.yaml
+644 opt/nl/share/doc/kubelet-lite/examples/web-2.yaml
+644 opt/nl/share/doc/kubelet-lite/examples/web-service.yaml
+644 opt/nl/share/doc/kubelet-lite/examples/web.yaml
 644 opt/nl/share/man/man7/node-lite.7
 644 opt/nl/share/man/man8/kubelet-lite.8
 644 opt/nl/share/man/man8/proxy-lite.8
@@ -33,7 +33,7 @@ cat >"$dir/want" <<'END'
 END
 grep -v /examples/ "$dir/want" | sort -k 2 >"$dir/want-sorted"
 check "the usual files at the usual places" diff "$dir/want-sorted" <(grep -v /examples/ "$dir/got")
-check "examples are there" grep -q '644 opt/nl/share/doc/node-lite/examples/.*yaml' "$dir/got"
+check "examples are there" grep -q '644 opt/nl/share/doc/kubelet-lite/examples/.*yaml' "$dir/got"
 check "units start the installed programs" bash -c "grep -h ^ExecStart= '$dir'/root/opt/nl/lib/systemd/system/*.service | grep -c '^ExecStart=/opt/nl/sbin/[a-z]*-lite ' | grep -qx 3"
 check "an installed program runs" "$dir/root/opt/nl/sbin/kubelet-lite" --version
 check "make uninstall" make_here uninstall
