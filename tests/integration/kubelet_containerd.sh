@@ -1,10 +1,9 @@
 #!/bin/bash
 # Any CRI v1 runtime can be behind kubelet-lite: here containerd, with runc and the CNI plugins.
-. tests/integration/lib-kubelet.sh
-
 for need in containerd runc ctr /usr/lib/cni/bridge /usr/lib/cni/portmap; do
 	command -v "$need" >/dev/null || { echo "skip - kubelet-lite on containerd: $need is not installed"; exit 0; }
 done
+. tests/integration/lib-kubelet.sh
 
 start_containerd() {
 	nsenter --net="/proc/$net_pid/ns/net" setsid containerd -c "$node_dir/containerd.toml" >>"$node_dir/containerd.log" 2>&1 </dev/null &
