@@ -124,9 +124,12 @@ static void sync_succeeded(struct proxy *p, uint64_t trigger_ms)
 
 	if (p->failures)
 		log_info("sync: works again after %u failures", p->failures);
-	if (!p->synced_once)
-		log_info("synced: %zu Services, %zu frontends; %s", p->services.n_services, p->sync.table.count,
-			st->last_written ? "table written" : "the table was right already");
+	if (!p->synced_once && st->last_written)
+		log_info("synced: %zu Services, %zu frontends; table written (%zu elements)", p->services.n_services,
+			p->sync.table.count, st->last_elements);
+	else if (!p->synced_once)
+		log_info("synced: %zu Services, %zu frontends; the table was right already", p->services.n_services,
+			p->sync.table.count);
 	else if (st->last_written)
 		log_debug("synced: %zu elements in %.2f ms", st->last_elements, (double)st->last_commit_ns / 1e6);
 	p->failures = 0;
