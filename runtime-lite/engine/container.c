@@ -118,11 +118,13 @@ static int make_cgroup(struct launch *l, struct error *err)
 	return r;
 }
 
-/* The plan stays beside the container: execs need it, and whoever cleans up. */
+/* The plan stays beside the container: execs need it, and whoever cleans up. It is there whole or not at all: half of one,
+ * after a kill -9, would keep the pod from being removed. */
 static int write_launch(int dir_fd, const struct launch *l, int *ret_fd, struct error *err)
 {
 	_cleanup_free_ char *dir = xasprintf("containers/%s", l->id);
-	_cleanup_free_ char *path = xasprintf("containers/%s/launch", l->id);
+	_cleanup_free_ char *path = xasprintf("containers/%s/launch.new", l->id);
+	_cleanup_free_ char *final = xasprintf("containers/%s/launch", l->id);
 	_cleanup_(str_done) struct str plan = STR_INIT;
 
 	if ((mkdirat(dir_fd, "containers", 0700) < 0 && errno != EEXIST) || (mkdirat(dir_fd, dir, 0700) < 0 && errno != EEXIST))
@@ -134,8 +136,10 @@ static int write_launch(int dir_fd, const struct launch *l, int *ret_fd, struct 
 	launch_encode(l, &plan);
 	int r = fd_write_full(fd, plan.buf, plan.len);
 
+	if (r == 0 && renameat(dir_fd, path, dir_fd, final) < 0)
+		r = -errno;
 	if (r < 0)
-		return error_sys(err, r, "write %s", path);
+		return error_sys(err, r, "write %s", final);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
