@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
@@ -53,6 +54,9 @@ START_TEST(reads_servers)
 	char cluster[200];
 	uint16_t port;
 
+	/* A system of nothing but packages has no /etc/hosts. */
+	if (str_eq(servers[_i].server_name, "localhost") && !gethostbyname("localhost"))
+		return;
 	snprintf(cluster, sizeof(cluster), "server: '%s'", servers[_i].server);
 	ck_assert_msg(load(cluster, "", &c, &err) == 0, "%s", err.text);
 	ck_assert_str_eq(c.host, servers[_i].host);
